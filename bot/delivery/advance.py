@@ -47,7 +47,7 @@ from bot.domain.run import Run, RunState
 from bot.leases.runtime import Runtime
 from storage import chats, outbox, runs
 from storage.chats import Chat
-from storage.engine.lane import Left
+from storage.engine.lane import LeftOut
 from storage.outbox import Attempt, Part, Receipt
 from storage.runs import Claimant
 from storage.statements import clock
@@ -340,7 +340,7 @@ class Received:
         return Receipt(self.attempt, named, reported=self.run.account in self.delivery.rt.carriers)
 
 
-def _advance_each(tx: Tx, received: Sequence[Received]) -> Sequence[tuple[Next, bool] | Left]:
+def _advance_each(tx: Tx, received: Sequence[Received]) -> Sequence[tuple[Next, bool] | LeftOut]:
     """As `advance`, for those for which something ordinary is next. That is decided for all of
     them before anything is written; the others are left out."""
     locked, now = chats.lock_each(tx, [one.run.chat for one in received])
@@ -361,10 +361,10 @@ def _advance_each(tx: Tx, received: Sequence[Received]) -> Sequence[tuple[Next, 
     goes = [(one.run.claim, s.part.id) for one, s in moves.items() if isinstance(s, SendPart)]
     begun = outbox.mark_sending_each(tx, goes)
 
-    def told(one: Received) -> tuple[Next, bool] | Left:
+    def told(one: Received) -> tuple[Next, bool] | LeftOut:
         match moves.get(one):
             case None:
-                return Left.ALONE if one in free else Left.LOCKED
+                return LeftOut.ALONE if one in free else LeftOut.LOCKED
             case Close(ending) if one.run.id in ended:
                 chat = one.run.chat
                 ready = chat in heads and chat not in follows

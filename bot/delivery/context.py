@@ -16,7 +16,7 @@ from bot.domain.run import Run
 from bot.domain.turn import Agent
 from bot.leases.keeper import LeaseKeeper
 from bot.leases.runtime import Runtime
-from storage.engine.lane import Lane, Left
+from storage.engine.lane import Lane, LeftOut
 from storage.notify import READY
 from storage.runs import Claimant
 from storage.statements.tx import Tx
@@ -35,7 +35,7 @@ class Shared(Generic[Item, Result]):
     """A move that has a lane (`storage/engine/lane.py`): its form for a list, its form for one, and
     the chat of an item, by which items keep their order."""
 
-    together: Callable[[Tx, Sequence[Item]], Sequence[Result | Exception | Left]]
+    together: Callable[[Tx, Sequence[Item]], Sequence[Result | Exception | LeftOut]]
     alone: Callable[[Tx, Item], Result]
     chat: Callable[[Item], Hashable]
 

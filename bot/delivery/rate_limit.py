@@ -173,7 +173,7 @@ class _Gate:
     """A gate that lets callers through one at a time; `free_at` is when the next may follow."""
 
     free_at: float = 0.0
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 @dataclass(slots=True)
@@ -280,7 +280,7 @@ class RateLimiter:
         if self._pace.overall is None:
             return
         share = 1 if self._shared is not None else self._processes
-        async with gate.turn:
+        async with gate.lock:
             now = self._clock.monotonic()
             if gate.free_at > now:
                 await self._clock.sleep(gate.free_at - now)

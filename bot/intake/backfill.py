@@ -1,4 +1,4 @@
-"""Reading in a platform's own records what people wrote while nobody listened.
+"""Backfill: reading from a platform's own records what people wrote while no process listened.
 
 A webhook that fails is not delivered again for long, but the platform keeps the message. So
 its records are listed at every start, after every gap of ours, and every few minutes: what
@@ -29,24 +29,24 @@ from storage import accounts, inbox, outbox
 from storage.notify import READY
 
 EVERY = 120.0
-"""Seconds between two looks while nothing happens."""
+"""Seconds between two looks, if there is no gap."""
 AGAIN = 30.0
-"""Seconds until the next look after one that broke off."""
+"""Seconds until the next look after one that failed."""
 OVERLAP = 900.0
-"""Seconds that are listed once more: what a list may show late, and clocks that differ."""
+"""Seconds before the last look that are listed again: lists may be late, and clocks differ."""
 YOUNG = 20.0
-"""Seconds for which a message is left to its webhook, which tells more than a list."""
+"""Seconds for which a listed message is left to its webhook, which tells more than the list."""
 
 _ASKING = 30.0
-"""Seconds that one round of questions about parts may take."""
+"""Seconds that asking about all unreported parts may take."""
 _AT_ONCE = 50
 
 _log = logging.getLogger("answerback.backfill")
 
 
 class Backfill:
-    """Looks into one account's records: regularly where no other process does, and after
-    every gap of this process's own."""
+    """Looks into one account's records: regularly, if no other process does, and after every gap in
+    which this process may have missed something."""
 
     def __init__(
         self, rt: Runtime, lease: LeaseKeeper, intake: Intake, account: int, records: Records
@@ -60,7 +60,7 @@ class Backfill:
         self._due = 0.0
 
     async def look_if_due(self) -> float:
-        """Look after a gap and when it is time; returns the seconds until this is asked anew."""
+        """Look if there was a gap or it is time. Returns the seconds until the next call."""
         clock = self._rt.clock
         gaps, now = self._gaps(), clock.monotonic()
         gap = gaps != self._seen_gaps
@@ -71,7 +71,7 @@ class Backfill:
         return min(self._lease.terms.heartbeat, EVERY)
 
     async def look(self) -> tuple[int, bool]:
-        """Record what is missing; returns how many messages were, and whether some were left to
+        """Record what is missing. Returns the number of messages, and whether some were left to
         webhooks that may still come.
 
         Raises RecordsUnavailable when the listing was not complete, DatabaseUnavailable.
@@ -102,8 +102,8 @@ class Backfill:
         return found, bool(young)
 
     async def _try(self, *, alone: bool) -> float:
-        """One look, with `alone` only if no other process has taken it upon itself. Returns
-        the seconds until the next one."""
+        """Look once; with `alone`, only if no other process does so. Returns the seconds until the
+        next look."""
         try:
             mine = await self._rt.db.write(
                 accounts.take_polling,
@@ -129,13 +129,13 @@ class Backfill:
         return YOUNG if young else EVERY
 
     async def _ask_after(self) -> None:
-        """Ask about parts on which no callback came: what failed later must not look answered."""
+        """Ask about parts for which no callback came: one that failed must not look answered."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_ASKING):
                 for part in await self._rt.db.read(outbox.unreported, self._account, _AT_ONCE):
                     await ask(self._rt, part)
 
     def _gaps(self) -> int:
-        """The number of times that this process may have missed something."""
+        """The number of gaps so far in which this process may have missed something."""
         lease = self._lease
         return lease.lapses + lease.late_renewals + self._intake.turned_away

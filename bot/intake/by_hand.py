@@ -1,4 +1,4 @@
-"""Words that a person of ours writes to a chat with a device of their own, beside us."""
+"""Answers by hand: what our own people write to a chat with a device of their own."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _END = Close(Ending.ANSWERED, Cause.HUMAN_ANSWERED)
 def record_answer(
     tx: Tx, rt: Runtime, chat: Chat, said: AnsweredByHand
 ) -> tuple[bool, tuple[int, ...]]:
-    """Keep the words as an operator's, and end what they answer: every run of the chat all of
-    whose messages were written before, unless its own answer has begun to leave. The chat is
-    locked. Returns whether they are new, and the runs that ended."""
+    """Store the words as an operator's, and end the runs that they answer: those whose messages
+    were all written before, unless a run's own answer has begun to leave. The chat is locked.
+    Returns whether the words are new, and the runs that ended."""
     if outbox.by_receipt(tx, chat.account, said.provider_id) is not None:
         return False, ()
     at = min(said.at, clock.read(tx) + _AHEAD)
@@ -50,8 +50,8 @@ def answered_before(tx: Tx, chat: Chat, written_at: float | None) -> float | Non
 
 
 def end_answered(tx: Tx, rt: Runtime, run: Run, at: float) -> bool:
-    """End a run all of whose messages were written by then (epoch seconds), when a person of ours
-    answered. False: not all were, or its own answer has begun to leave. The chat is locked."""
+    """End a run because one of our own people answered at `at` (epoch seconds). False: not all of
+    its messages were written by then, or its own answer has begun to leave. The chat is locked."""
     messages = inbox.of_run(tx, run.id)
     if not messages or max(message.at for message in messages) > at:
         return False

@@ -1,4 +1,4 @@
-"""The changes that a person makes to a message of theirs: other words, or its deletion."""
+"""Changes that a person makes to a message of theirs: an edit, or its deletion."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from storage.statements.tx import Tx
 def record_edit(
     tx: Tx, account: int, message: Inbound, edited_at: float, *, may_change: bool
 ) -> tuple[int | None, bool]:
-    """Record an edit of a message; if its author may change anything, it is read by a run that
-    was never claimed. Returns the message, None when it was never recorded, since an edit alone is
-    answered by nothing; and whether its author deleted it, or had all forgotten, so that nothing of
-    the edit is kept."""
+    """Record an edit of a message. If `may_change`, a run that was never claimed reads it.
+
+    Returns the message, or None if it was never recorded (an edit alone is not answered); and
+    whether the message was deleted or forgotten, in which case the edit is not stored.
+    """
     before = inbox.known(tx, account, message.request_id)
     if before is None:
         return None, False
@@ -39,9 +40,9 @@ def record_edit(
 def record_deletion(
     tx: Tx, rt: Runtime, account: int, event: Revoked
 ) -> tuple[int | None, tuple[int, ...]]:
-    """Take the words out of a message that its author deleted. A run that would answer nothing
-    else, and that nobody began, is withdrawn with it. Returns the message, None when it was never
-    recorded, and the runs that ended."""
+    """Delete the words of a message that its author deleted. A run that would answer nothing else,
+    and was never claimed, is withdrawn. Returns the message, or None if it was never recorded, and
+    the runs that ended."""
     before = inbox.known(tx, account, event.request_id)
     if before is None:
         return None, ()
@@ -61,13 +62,13 @@ def record_deletion(
 
 
 def not_come(message: Inbound) -> Inbound:
-    """A message whose edit came before it, as it is kept until it comes. Its words are those of
+    """The row for a message whose edit came before it, until the message comes. The words are in
     the edits."""
     return replace(message, text="", sent_at=None, attachments=(), extra=inbox.OF_AN_EDIT)
 
 
 def without_words(event: Revoked) -> Inbound:
-    """A message that its author deleted before it came, as it is kept when it comes."""
+    """The row for a message whose deletion came before it."""
     return Inbound(
         request_id=event.request_id,
         address=event.address,

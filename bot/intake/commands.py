@@ -27,8 +27,8 @@ PERSON = "person"
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """The effects of a command beside its reply: the runs that it ended, and the words that are
-    shown over a pressed button."""
+    """The effects of a command besides its reply: the runs that it ended, and the text to show over
+    the button that was pressed."""
 
     stopped: tuple[int, ...] = ()
     toast: str = ""
@@ -90,7 +90,7 @@ def run_command(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, command: Comm
 def _answer(
     tx: Tx, rt: Runtime, chat: Chat, message: Inbound, text: Text, **values: str | int
 ) -> Handled:
-    """Say it: over the button that was pressed, else as a message."""
+    """Answer with this text: over the button that was pressed, or else as a message."""
     if message.callback_id:
         return Handled(toast=rt.words.say(text, chat.language, **values))
     notices.say(tx, rt, chat, notices.plain(rt, chat, text, **values))
@@ -114,8 +114,9 @@ def _status(tx: Tx, rt: Runtime, chat: Chat) -> Handled:
 
 
 def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing: Text) -> Handled:
-    """Withdraw what waits and what runs: no part of it becomes `sending` after this commits.
-    What was written after a stop that came late (in a platform's records) goes on."""
+    """Withdraw the live runs of the chat: once this is committed, none of their parts becomes
+    `sending`. If the stop came late (from a platform's records), runs for messages that were
+    written after it go on."""
     stopped = withdraw(tx, rt, chat.id, runs.written_after(tx, chat.id, message.sent_at))
     quiet = outbox.drop_answers_alone(tx, chat.id)
     notices.say(tx, rt, chat, notices.plain(rt, chat, done if stopped or quiet else nothing))
@@ -123,7 +124,7 @@ def _stop(tx: Tx, rt: Runtime, chat: Chat, message: Inbound, done: Text, nothing
 
 
 def withdraw(tx: Tx, rt: Runtime, chat: int, but: Container[int] = frozenset()) -> tuple[int, ...]:
-    """Withdraw the runs of a chat that is locked, all but some; returns those that ended by it."""
+    """Withdraw the live runs of a chat that is locked, except `but`; returns those that ended."""
     stopped = []
     for run in (live for live in runs.live_in_chat(tx, chat) if live.id not in but):
         end = Close(Ending.WITHDRAWN, Cause.STOPPED)
@@ -134,8 +135,8 @@ def withdraw(tx: Tx, rt: Runtime, chat: int, but: Container[int] = frozenset()) 
 
 
 def _subject(tx: Tx, chat: Chat, message: Inbound, ask: Again) -> Run | None:
-    """The run of the pressed button, or the chat's last one with this way on; None when it has
-    none, or none any more."""
+    """The run of the button that was pressed, or else the chat's last run that can be retried or
+    sent again, as `ask` says; None if there is none."""
     own = notices.pressed(message.button)
     found = runs.find(tx, own.run) if own else runs.last_ended(tx, chat.id, leading_to(ask))
     if found is not None and requests.is_confirmed(tx, chat.id, Command.FORGET):
@@ -151,7 +152,7 @@ def _subject(tx: Tx, chat: Chat, message: Inbound, ask: Again) -> Run | None:
 
 
 def _retry(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Handled:
-    """One new run for the messages of a run that was apologised for, however often asked."""
+    """Make one new run, however often asked, for the messages of one that was apologised for."""
     found = _subject(tx, chat, message, Again.RETRY)
     if found is None:
         return _answer(tx, rt, chat, message, Text.NOTHING_TO_RETRY)
@@ -165,7 +166,7 @@ def _retry(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Handled:
 
 
 def _resend(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Handled:
-    """Send the parts of an uncertain answer once more, on their own rows."""
+    """Send the parts of an uncertain answer once more."""
     found = _subject(tx, chat, message, Again.RESEND)
     if found is None:
         return _answer(tx, rt, chat, message, Text.NOTHING_TO_RESEND)
@@ -176,14 +177,14 @@ def _resend(tx: Tx, rt: Runtime, chat: Chat, message: Inbound) -> Handled:
 
 
 CONFIRMED_WITHIN = 600.0
-"""Seconds in which a wish about one's data is said a second time."""
+"""Seconds within which a data request has to be repeated to be confirmed."""
 _ASK_BACK = {Command.EXPORT: Text.EXPORT_ASKED, Command.FORGET: Text.FORGET_ASKED}
 
 
 def _about_data(tx: Tx, rt: Runtime, chat: Chat, command: Command) -> Handled:
-    """Ask back once; the second time it is settled, and `bot.privacy.requests` does it. Who is to
-    be forgotten gets no answer any more to what they wrote before. A group's words are not one
-    person's to take along or delete."""
+    """Ask back once. The second time the request is confirmed, and `bot.privacy.requests` does it.
+    Somebody who is to be forgotten gets no more answers to what they wrote before. In a group it is
+    refused: its words do not belong to one person."""
     if chat.kind is not ChatKind.PRIVATE:
         notices.say(tx, rt, chat, notices.plain(rt, chat, Text.DATA_NOT_HERE))
         return Handled()
@@ -203,5 +204,5 @@ def _about_data(tx: Tx, rt: Runtime, chat: Chat, command: Command) -> Handled:
 
 
 def _by_words(rt: Runtime, chat: Chat) -> bool:
-    """Tell whether the people of this chat are told words instead of slash forms."""
+    """Tell whether commands are named to this chat as plain words, without a slash."""
     return rt.channels[chat.account].traits.commands is CommandForm.WORDS

@@ -1,7 +1,7 @@
-"""A bot's own profile at its platform: asked at the start, and again while it is down.
+"""A bot's own profile at its platform: asked for at the start, and while the account is down.
 
 The name that an earlier process learned comes from the database, so that a start without the
-platform still knows which mentions concern us.
+platform still recognises mentions of us.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def menus_of(words: Words, *, data: bool = True) -> Menus:
 
 
 def digest_of(menus: Menus) -> str:
-    """The name of these menus and no others."""
+    """A hash of these menus."""
     return hashlib.blake2s(json.dumps(menus).encode()).hexdigest()
 
 
 @dataclass(slots=True)
 class Introduction:
-    """One account whose platform has to be asked who it is."""
+    """Learning the name of one account from its platform, and setting its menu of commands."""
 
     rt: Runtime
     account: int
@@ -48,7 +48,7 @@ class Introduction:
     _failures: int = 0
 
     async def meet(self) -> None:
-        """Ask once, briefly, where nobody knows yet: without a name no mention concerns us."""
+        """Ask once, briefly, if our name is not known: without it no mention is recognised."""
         if self.profile.public_name:
             return
         try:
@@ -58,8 +58,8 @@ class Introduction:
             _log.warning("who this bot is could not be asked yet: %s", error)
 
     async def introduce(self) -> float | None:
-        """Learn who we are, and set the menu of commands where the platform has another one.
-        Returns the seconds until the next try; None when it worked or was refused for good."""
+        """Learn our name, and set the menu of commands if the platform has another one. Returns the
+        seconds until the next try; None: it worked, or was refused for good."""
         try:
             await self._learn()
             await self._show_menu()

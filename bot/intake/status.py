@@ -1,4 +1,4 @@
-"""The turn status of a message, for anyone who asks by its request id. Read only."""
+"""The turn status of a message, for whoever asks by its request id. Only reads."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from storage.views.lookup import recorded_under
 
 
 def turn_status(tx: Tx, request_id: str, account: int | None = None) -> TurnAnswer:
-    """The status of the message. Without an account the newest message of that id counts:
-    ids are unique only within an account."""
+    """The turn status of a message. Without an account, the newest message with that id counts,
+    since ids are unique only within an account."""
     said = recorded_under(tx, request_id, account)
     if said is None:
         return TurnAnswer(request_id, TurnStatus.UNKNOWN, TurnStatus.UNKNOWN.says)

@@ -25,7 +25,7 @@ from bot.intake.record import REFUSALS, addresses_of, heard, known_otherwise, ne
 from bot.leases.runtime import Runtime
 from storage import chats, inbox, runs
 from storage.chats import Chat
-from storage.engine.lane import Left
+from storage.engine.lane import LeftOut
 from storage.inbox import NewMessage, StoredMessage
 from storage.runs import NewRun
 from storage.statements.tx import Tx
@@ -50,7 +50,7 @@ class _Join:
     until: float
 
 
-_Decision = Left | _Known | Unanswered | _Join | NewRun
+_Decision = LeftOut | _Known | Unanswered | _Join | NewRun
 """The decision on one message."""
 
 
@@ -62,7 +62,7 @@ class _Member:
     entry: Entry
     message: Inbound
     addresses: Sequence[Address]
-    becomes: _Decision = Left.ALONE
+    becomes: _Decision = LeftOut.ALONE
     chat: Chat | None = None
     now: float = 0.0
     run: Run | None = None
@@ -75,7 +75,7 @@ class _Member:
         return self.chat
 
 
-def record_together(tx: Tx, rt: Runtime, entries: Sequence[Entry]) -> Sequence[Recorded | Left]:
+def record_together(tx: Tx, rt: Runtime, entries: Sequence[Entry]) -> Sequence[Recorded | LeftOut]:
     """Record a list of events, each of another chat. Those that are not ordinary are left out."""
     members = {
         place: _Member(entry, entry.event, addresses_of(entry.event))
@@ -133,9 +133,9 @@ def _lock(tx: Tx, members: Sequence[_Member]) -> None:
     taken = set[tuple[int, str]]()
     for one in members:
         here = found.get(one, ())
-        one.becomes = Left.LOCKED
+        one.becomes = LeftOut.LOCKED
         if len(one.addresses) > 1 and (len(here) < len(one.addresses) or len(set(here)) > 1):
-            one.becomes = Left.ALONE  # The person has a new address, or several chats.
+            one.becomes = LeftOut.ALONE  # The person has a new address, or several chats.
         elif here:
             names = {(here[0].id, ""), (one.entry.arrival.account, one.message.request_id)}
             if taken.isdisjoint(names):
@@ -157,19 +157,19 @@ def _decision(tx: Tx, rt: Runtime, one: _Member, met: Standing) -> _Decision:
     chat, message, terms = one.here, one.message, rt.terms.intake
     group = message.chat_kind is ChatKind.GROUP
     if chat.answered(message.sent_at):
-        return Left.ALONE
+        return LeftOut.ALONE
     if met.deserted or met.crossed or (met.gathers and (group or terms.burst is Burst.EACH)):
-        return Left.ALONE
+        return LeftOut.ALONE
     if met.left_behind or chosen(tx, rt, chat, message) is not message:
-        return Left.ALONE
+        return LeftOut.ALONE
     if met.known is not None:
         learns = inbox.tells_more(message, met.known_extra or "{}") or (
             met.known_sent_at is None and message.sent_at is not None
         )
-        return Left.ALONE if learns else _Known(met.known)
+        return LeftOut.ALONE if learns else _Known(met.known)
     reason = admit(message, None, met.facts(chat), terms)
     if reason is not None:
-        return Left.ALONE if reason in REFUSALS else reason
+        return LeftOut.ALONE if reason in REFUSALS else reason
     if (taker := met.taker) is not None:
         until = joins_until(taker.attempts, taker.made_at, message, None, met.now, terms)
         if until is not None:
@@ -185,7 +185,7 @@ def _join(tx: Tx, members: Sequence[_Member]) -> None:
         joined = runs.join(tx, to_join, at_once=True)
         for one, it in joins.items():
             if it.taker.run not in joined:
-                one.becomes = Left.LOCKED
+                one.becomes = LeftOut.LOCKED
 
 
 def _begin(tx: Tx, members: Sequence[_Member]) -> None:
@@ -199,7 +199,7 @@ def _begin(tx: Tx, members: Sequence[_Member]) -> None:
 
 def _store(tx: Tx, rt: Runtime, members: Sequence[_Member]) -> None:
     """Store the messages that are new, each with its run, or with the reason for having none."""
-    new = [one for one in members if not isinstance(one.becomes, Left | _Known)]
+    new = [one for one in members if not isinstance(one.becomes, LeftOut | _Known)]
     if not new:
         return
     rows = inbox.store_messages(tx, [_new_message(one) for one in new])
@@ -219,11 +219,11 @@ def _new_message(one: _Member) -> NewMessage:
     return NewMessage(came.account, one.here.id, one.message, came.body, run, ignored)
 
 
-def _outcome(entry: Entry, one: _Member | None) -> Recorded | Left:
+def _outcome(entry: Entry, one: _Member | None) -> Recorded | LeftOut:
     if one is None:
-        return Recorded(Became.IGNORED) if isinstance(entry.event, Ignored) else Left.ALONE
+        return Recorded(Became.IGNORED) if isinstance(entry.event, Ignored) else LeftOut.ALONE
     match one.becomes:
-        case Left() as left:
+        case LeftOut() as left:
             return left
         case _Known():
             return Recorded(Became.DUPLICATE)

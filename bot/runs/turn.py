@@ -45,7 +45,7 @@ from bot.runs.typing import WorkSigns
 from bot.texts import Text
 from storage import audit_log, chats, outbox, runs
 from storage.chats import Chat
-from storage.engine.lane import Left
+from storage.engine.lane import LeftOut
 from storage.notify import READY
 from storage.outbox import NewParts, Notice, Part, PartOwner
 from storage.statements import clock
@@ -267,10 +267,12 @@ def _store_one(tx: Tx, answer: NewAnswer) -> Send | None:
     return told
 
 
-def _store_each(tx: Tx, answers: Sequence[NewAnswer]) -> Sequence[Send | StaleLease | Left | None]:
+def _store_each(
+    tx: Tx, answers: Sequence[NewAnswer]
+) -> Sequence[Send | StaleLease | LeftOut | None]:
     locked, now = chats.lock_each(tx, [one.run.chat for one in answers])
     told = _store_in(tx, {a: locked[a.run.chat] for a in answers if a.run.chat in locked}, now)
-    return [told.get(answer, Left.LOCKED) for answer in answers]
+    return [told.get(answer, LeftOut.LOCKED) for answer in answers]
 
 
 def _store_in(

@@ -32,14 +32,14 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Left(Enum):
+class LeftOut(Enum):
     """The reason why a move left out a member of its list."""
 
     LOCKED = "somebody else has locked its rows"
     ALONE = "it is not ordinary"
 
 
-_AT_ONCE = {Left.LOCKED: 2, Left.ALONE: 4}
+_AT_ONCE = {LeftOut.LOCKED: 2, LeftOut.ALONE: 4}
 """The number of members of a lane that may be moved by themselves at the same time. Each holds a
 connection, perhaps while it waits for a lock, and lists need connections too."""
 
@@ -85,7 +85,7 @@ class Lane(Generic[Item, Result]):
     def __init__(
         self,
         write: Callable[..., Awaitable[Any]],
-        together: Callable[[Tx, Sequence[Item]], Sequence[Result | Exception | Left]],
+        together: Callable[[Tx, Sequence[Item]], Sequence[Result | Exception | LeftOut]],
         alone: Callable[[Tx, Item], Result],
         key: Callable[[Item], Hashable],
         *,
@@ -103,7 +103,7 @@ class Lane(Generic[Item, Result]):
         self._busy: set[Hashable] = set()
         self._runs: asyncio.Task[None] | None = None
         self._singles: set[asyncio.Task[None]] = set()
-        self._turns = {why: asyncio.Semaphore(few) for why, few in _AT_ONCE.items()}
+        self._slots = {why: asyncio.Semaphore(few) for why, few in _AT_ONCE.items()}
 
     async def do(self, item: Item) -> Result:
         """Move one member, together with others that wait. If the caller is cancelled before its
@@ -177,16 +177,16 @@ class Lane(Generic[Item, Result]):
             await self._together(taken[half:])
         else:
             locked = isinstance(error, RowsLocked)
-            self._move_alone(taken[0], Left.LOCKED if locked else Left.ALONE)
+            self._move_alone(taken[0], LeftOut.LOCKED if locked else LeftOut.ALONE)
 
     def _tell(
-        self, taken: list[_Member[Item, Result]], outcomes: Sequence[Result | Exception | Left]
+        self, taken: list[_Member[Item, Result]], outcomes: Sequence[Result | Exception | LeftOut]
     ) -> None:
         again, now = [], asyncio.get_running_loop().time()
         for member, outcome in zip(taken, outcomes, strict=True):
-            if outcome is Left.LOCKED and member.rides_on(now):
+            if outcome is LeftOut.LOCKED and member.rides_on(now):
                 again.append(member)
-            elif isinstance(outcome, Left):
+            elif isinstance(outcome, LeftOut):
                 self._move_alone(member, outcome)
             elif isinstance(outcome, Exception):
                 member.fail(outcome)
@@ -194,16 +194,16 @@ class Lane(Generic[Item, Result]):
                 member.tell(outcome)
         self._waiting[:0] = again
 
-    def _move_alone(self, member: _Member[Item, Result], why: Left) -> None:
+    def _move_alone(self, member: _Member[Item, Result], why: LeftOut) -> None:
         self._busy.add(member.key)
-        moving = self._single(member, self._turns[why])
+        moving = self._single(member, self._slots[why])
         single = asyncio.create_task(moving, name="lane-single", context=Context())
         self._singles.add(single)
         single.add_done_callback(self._singles.discard)
 
-    async def _single(self, member: _Member[Item, Result], turn: asyncio.Semaphore) -> None:
+    async def _single(self, member: _Member[Item, Result], slot: asyncio.Semaphore) -> None:
         try:
-            async with turn:
+            async with slot:
                 if not member.told.cancelled():
                     member.tell(await self._write(self._alone, member.item))
         except asyncio.CancelledError:

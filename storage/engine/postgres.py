@@ -30,31 +30,31 @@ from storage.statements.tx import POSTGRES, RowsLocked, StatementFailed, Tx
 T = TypeVar("T")
 
 _TRIES = 3
-"""For a transaction whose connection broke."""
+"""Tries for a transaction whose connection broke."""
 _VICTIM_TRIES = 8
-"""For one that PostgreSQL undid whole: each time, a rival of it went through."""
+"""Tries for a transaction that PostgreSQL rolled back: each time, a competing one succeeded."""
 _ROLLED_BACK = frozenset({"40001", "40P01"})
-"""Serialization failure, deadlock: PostgreSQL undid the transaction whole."""
+"""Serialization failure and deadlock: PostgreSQL rolled the whole transaction back."""
 _READ_ONLY = "25006"
-"""A standby, or a server that is about to become one."""
+"""The server is a standby, or is about to become one."""
 _NO_PLACE = ("42501", "XX")
-"""A file that can't be written, as under a quota or a mount that is read only: no fault of what is
-written, though the server counts neither among what passes."""
+"""The server can't write a file, because of a quota or a mount that is read only. Its class of
+error does not say so, but what is written is not at fault, and may succeed later."""
 _TOO_MUCH = "54"
-"""The class of what is too long for this database today and tomorrow: a key, a list."""
+"""The class of errors for values that are too long for the database: a key, a list."""
 _LOCKED = "55P03"
 _WRITE = "BEGIN"
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _NONE = ""
-"""The ways in which a transaction begins: the second sees one snapshot, the last is a statement's
-own."""
+"""The ways in which a transaction begins: one that writes; one that reads a single snapshot; and
+none, for a single statement."""
 
 _SESSION = (
     "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s';"
     " SET default_transaction_isolation = 'read committed'; SET jit = off"
 )
-"""Compiling costs a tenth of a second, and a plan that looks dear enough for it may read no row at
-all: every statement of ours is short."""
+"""JIT compilation is off: it takes a tenth of a second, and all our statements are short, even
+those whose plan looks expensive enough for it."""
 _LINE: dict[str, Any] = {
     "connect_timeout": 2,
     "keepalives_idle": 5,
@@ -64,7 +64,7 @@ _LINE: dict[str, Any] = {
     "application_name": "answerback",
 }
 _TEXT: dict[str, Any] = {"client_encoding": "UTF8"}
-"""Whatever a role, a URL or the environment says."""
+"""Settings that no role, URL or environment may change."""
 
 
 def connect(url: URL) -> psycopg.Connection[Any]:
@@ -79,7 +79,7 @@ def connect(url: URL) -> psycopg.Connection[Any]:
 
 
 class _Pool:
-    """At most `size` connections, for one of which a caller waits at most `wait` seconds."""
+    """At most `size` connections. A caller waits for one at most `wait` seconds."""
 
     def __init__(self, url: URL, size: int, wait: float) -> None:
         self._url = url
@@ -89,7 +89,7 @@ class _Pool:
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection[Any]]:
-        """A connection for the body alone. Raises DatabaseUnavailable."""
+        """A connection that only the body uses. Raises DatabaseUnavailable."""
         if not self._places.acquire(timeout=self._wait):
             raise DatabaseUnavailable("no database connection became free in time")
         try:
@@ -111,7 +111,7 @@ class _Pool:
             return connect(self._url)
 
     def close(self) -> None:
-        """Let go of the connections that nobody uses."""
+        """Close the idle connections."""
         while True:
             try:
                 self._idle.get_nowait().close()
@@ -122,7 +122,7 @@ class _Pool:
 class _Guard:
     """Closes connections whose transactions take more than `patience` seconds.
 
-    It counts them by its own waits: a process that was stopped has not used any.
+    It counts seconds by its own waits, so that time in which the process was frozen does not count.
     """
 
     def __init__(self, patience: int) -> None:
@@ -136,7 +136,7 @@ class _Guard:
     @contextmanager
     def over(self, connection: psycopg.Connection[Any]) -> Iterator[None]:
         """Watch the transaction that the body runs on this connection."""
-        # A number of our own: the connection's may be another file's by the time we act.
+        # A descriptor of our own: the connection's number may be another file's when we act.
         number = os.dup(connection.pgconn.socket)
         with self._door:
             self._ages[number] = 0
@@ -162,7 +162,7 @@ class _Guard:
 
 
 def _hang_up(number: int) -> None:
-    """End both directions of a connection that a thread waits on: it reads the end and fails."""
+    """Shut down a connection on which a thread waits, so that the thread fails."""
     line = socket.socket(fileno=number)
     try:
         line.shutdown(socket.SHUT_RDWR)
@@ -173,8 +173,8 @@ def _hang_up(number: int) -> None:
 
 
 class Postgres:
-    """Transactions on a pool of connections, each used by one thread at a time. The lease has
-    a connection and a thread of its own, so that renewing never waits behind work."""
+    """Transactions on a pool of connections, each used by one thread at a time. The lease has a
+    connection and a thread of its own, so that a renewal never waits behind other work."""
 
     def __init__(self, url: URL, pool: int, pool_wait: float, patience: int) -> None:
         self._guard = _Guard(patience)
@@ -192,7 +192,7 @@ class Postgres:
         return await self._in_thread(self._work_threads, self._work, _READ, job)
 
     async def ask(self, job: Callable[[Tx], T]) -> T:
-        """Run a job of one statement, in no transaction but its own."""
+        """Run a job that is a single statement, without a transaction around it."""
         return await self._in_thread(self._work_threads, self._work, _NONE, job)
 
     async def renew(self, job: Callable[[Tx], T]) -> T:
@@ -204,7 +204,7 @@ class Postgres:
         return self._transact(self._work, _WRITE, job)
 
     def close(self) -> None:
-        """Finish what is queued and let go of every connection."""
+        """Finish what is queued, and close every connection."""
         for threads in (self._work_threads, self._lease_thread):
             threads.shutdown(wait=True, cancel_futures=True)
         for pool in (self._work, self._lease):

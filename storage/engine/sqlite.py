@@ -1,4 +1,4 @@
-"""SQLite: one writer thread, one commit for those that wait, and a few readers beside it.
+"""SQLite: one writer thread, which commits all waiting jobs together, and a few readers.
 
 The writer takes what is queued, most urgent first, runs each function in a savepoint and commits
 them together: one fsync for all that wait. A function that raises is undone by itself; a group
@@ -33,24 +33,24 @@ from storage.statements.tx import SQLITE, StatementFailed, Tx
 T = TypeVar("T")
 
 PATIENCE = 2.0
-"""Seconds that a writer waits for another process to finish its transaction."""
+"""Seconds that the writer waits for another process to finish its transaction."""
 _GROUP = 64
-"""At most so many transactions share a commit."""
+"""The most jobs that share a commit."""
 _GROUP_SECONDS = 0.05
-"""No more join a group that has been at work for so long: whoever comes next, the lease first
-of all, waits for one job and one commit."""
+"""Seconds after which no more jobs join a group, so that whoever comes next, above all the lease,
+waits for one job and one commit only."""
 _READERS = 2
 SEALED = "the database is sealed"
-"""The words in which triggers refuse a change (`storage/schema/seal.py`): the driver tells them
-from a constraint by nothing else."""
+"""The message with which triggers refuse a change (`storage/schema/seal.py`). Nothing else in the
+driver's error distinguishes it from a constraint."""
 
 # A list is bound as JSON, for `json_each`. Not escaped: what is no Unicode must not get in.
 sqlite3.register_adapter(list, partial(json.dumps, ensure_ascii=False))
 
 
 def connect(url: URL, clock: Clock) -> Any:
-    """One connection, which knows our clock, in autocommit: whoever needs a transaction begins
-    it. Raises sqlite3.Error; DatabaseUnavailable for a file that this user may not write."""
+    """One connection with our clock functions, in autocommit mode: transactions are begun
+    explicitly. Raises sqlite3.Error; DatabaseUnavailable for a file that we may not write."""
     place = Path(str(url.database))
     if not read_only.may_write(place):
         raise DatabaseUnavailable(read_only.refusal(place))
@@ -74,7 +74,7 @@ def _tell_time(raw: Any, clock: Clock) -> None:
 
 
 def _told(error: Exception, tx: Tx | None) -> Exception:
-    """The error to raise for what a job met: DatabaseUnavailable when trying later may help."""
+    """The error to raise for that of a job: DatabaseUnavailable if trying later may help."""
     if isinstance(error, sqlite3.OperationalError | sqlite3.InterfaceError):
         return DatabaseUnavailable(f"SQLite does not answer: {error}")
     if isinstance(error, sqlite3.IntegrityError) and str(error) == SEALED:
@@ -87,7 +87,7 @@ def _told(error: Exception, tx: Tx | None) -> Exception:
 
 
 class _Urgency(IntEnum):
-    """The statement that goes first."""
+    """The order in which the writer takes jobs."""
 
     LEASE = 0
     WORK = 1
@@ -102,7 +102,7 @@ class _Job:
     done: Future[Any] = field(compare=False)
 
     def fail(self, error: BaseException) -> None:
-        """Tell the caller, unless it has left or was told."""
+        """Give the caller the error, unless it has left or was told."""
         if self.done.running() or (
             not self.done.done() and self.done.set_running_or_notify_cancel()
         ):

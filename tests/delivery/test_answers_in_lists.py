@@ -23,7 +23,7 @@ from bot.schedule import CronCalendar
 from bot.texts import Words
 from channels.console.channel import ConsoleChannel
 from storage import chats, outbox, runs
-from storage.engine.lane import Left
+from storage.engine.lane import LeftOut
 from storage.notify import Wakeups
 from storage.outbox import Attempt, Notice, PartOwner
 from storage.views.evidence import gather_one
@@ -49,7 +49,7 @@ class Desk:
         bodies = [PartBody(text, "{}") for text in texts or ("hi",)]
         return NewAnswer(self.rt, case, PartKind.REPLY, bodies, reply=reply, may_send=may_send)
 
-    def store(self, answers: Sequence[NewAnswer]) -> Sequence[Send | Exception | Left | None]:
+    def store(self, answers: Sequence[NewAnswer]) -> Sequence[Send | Exception | LeftOut | None]:
         return self.hand.do(STORE.together, answers)
 
     def begun(self, held: Sequence[Run], *texts: str) -> Sequence[Received]:
@@ -252,7 +252,7 @@ def test_a_receipt_counts_of_whoever_lost_the_run(desk: Desk) -> None:
     taken = desk.begun(held)
     desk.hand.do(runs.end_live, held[1].id, Close(Ending.WITHDRAWN, Cause.STOPPED))
     told = desk.advance(taken)
-    assert told[1] is Left.ALONE
+    assert told[1] is LeftOut.ALONE
     assert desk.hand.do(RECEIVE.alone, taken[1]) == (Halt.LOST, False)
     [part] = desk.hand.do(outbox.of_run_any, held[1].id)
     assert part.state is PartState.SENT
@@ -264,7 +264,7 @@ def test_a_second_receipt_is_moved_by_itself_and_is_a_double(desk: Desk) -> None
     taken = desk.begun(held)
     desk.hand.do(outbox.receive, taken[0].attempt, "by a callback")
     told = desk.advance(taken)
-    assert told[0] is Left.ALONE
+    assert told[0] is LeftOut.ALONE
     step, doubled = desk.hand.do(RECEIVE.alone, taken[0])
     assert (step, doubled) == (Ended(Ending.ANSWERED, ready=False), True)
 
@@ -273,7 +273,7 @@ def test_receipts_whose_commit_gave_no_answer_are_recorded_once(desk: Desk) -> N
     taken = desk.begun(desk.running())
     desk.advance(taken)
     before = desk.everything()
-    assert desk.advance(taken) == [Left.ALONE] * NUMBER
+    assert desk.advance(taken) == [LeftOut.ALONE] * NUMBER
     assert [desk.hand.do(RECEIVE.alone, one) for one in taken] == [(Halt.LOST, False)] * NUMBER
     found = desk.hand.rows("SELECT outbox FROM receipts GROUP BY outbox HAVING count(*) > 1")
     assert found == []
@@ -287,7 +287,7 @@ def test_what_is_out_of_the_ordinary_is_left_to_be_moved_alone_and_unchanged(des
     desk.hand.do(chats.park, held[1].chat, "blocked")
     desk.hand.do(chats.opt_out, held[2].chat, out=True)
     before = desk.everything()
-    assert desk.advance(taken[:3]) == [Left.ALONE] * 3
+    assert desk.advance(taken[:3]) == [LeftOut.ALONE] * 3
     assert desk.everything() == before
     assert isinstance(desk.advance(taken[3:])[0][0], Send)
 
@@ -319,8 +319,8 @@ def test_lists_of_two_processes_that_overlap_wait_for_nothing(postgres_url: str)
         taken = desk.begun(held)
         with first(hand) as other:
             other.do(RECEIVE.together, taken[:3])
-            assert desk.advance(taken[1:])[:2] == [Left.LOCKED] * 2
+            assert desk.advance(taken[1:])[:2] == [LeftOut.LOCKED] * 2
             other.commit()
-        assert desk.advance(taken[:3]) == [Left.ALONE] * 3
+        assert desk.advance(taken[:3]) == [LeftOut.ALONE] * 3
         answered = hand.value("SELECT count(*) FROM runs WHERE ending = 'answered'")
         assert answered == NUMBER

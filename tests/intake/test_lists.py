@@ -35,7 +35,7 @@ from channels.console.channel import ConsoleChannel
 from storage import accounts, chats, runs
 from storage.engine import postgres
 from storage.engine.database import Database, DatabaseSettings
-from storage.engine.lane import Left
+from storage.engine.lane import LeftOut
 from storage.notify import Wakeups
 from storage.statements.tx import Tx
 from tests.limits import PATIENCE
@@ -82,13 +82,13 @@ def said(number: int, who: str, text: str = "hello", **more: Any) -> Inbound:
 
 def record(
     hand: Hand, events: Sequence[Any], rt: Runtime | None = None
-) -> Sequence[Recorded | Left]:
+) -> Sequence[Recorded | LeftOut]:
     entries = [entry(hand, event) for event in events]
     return hand.do(record_together, rt or runtime(hand), entries)
 
 
-def became(outcomes: Sequence[Recorded | Left]) -> list[Became | Left]:
-    return [one if isinstance(one, Left) else one.became for one in outcomes]
+def became(outcomes: Sequence[Recorded | LeftOut]) -> list[Became | LeftOut]:
+    return [one if isinstance(one, LeftOut) else one.became for one in outcomes]
 
 
 def test_first_messages_of_many_people_are_recorded_at_once_and_born_running(hand: Hand) -> None:
@@ -161,18 +161,18 @@ def test_what_is_not_ordinary_is_left_out_and_nothing_of_it_is_written(hand: Han
     ]
     before = hand.value("SELECT count(*) FROM inbound")
     outcomes = record(hand, [*special, said(1, "plain")], rt)
-    assert became(outcomes) == [*[Left.ALONE] * len(special), Became.RUN]
+    assert became(outcomes) == [*[LeftOut.ALONE] * len(special), Became.RUN]
     assert hand.value("SELECT count(*) FROM inbound") == before + 1
 
 
 def test_a_person_with_two_known_addresses_is_ordinary(hand: Hand) -> None:
     both = said(1, "phone", aliases=("phone", "user-id"))
-    assert became(record(hand, [both])) == [Left.ALONE]
+    assert became(record(hand, [both])) == [LeftOut.ALONE]
     hand.do(record_event, runtime(hand), entry(hand, both))
     assert became(record(hand, [said(2, "phone", aliases=("user-id",))])) == [Became.RUN]
     hand.do(chats.create, [_someone(hand, "elsewhere")])
     apart = said(3, "phone", aliases=("elsewhere",))
-    assert became(record(hand, [apart])) == [Left.ALONE]
+    assert became(record(hand, [apart])) == [LeftOut.ALONE]
 
 
 def _someone(hand: Hand, name: str) -> chats.NewChat:
@@ -181,14 +181,14 @@ def _someone(hand: Hand, name: str) -> chats.NewChat:
 
 def test_one_request_id_under_two_addresses_is_recorded_once(hand: Hand) -> None:
     twice = [said(1, "a"), replace(said(1, "a"), address=Address("b"))]
-    assert became(record(hand, twice)) == [Became.RUN, Left.LOCKED]
+    assert became(record(hand, twice)) == [Became.RUN, LeftOut.LOCKED]
     assert became(record(hand, twice[1:])) == [Became.DUPLICATE]
 
 
 def test_two_addresses_of_one_chat_come_one_after_the_other(hand: Hand) -> None:
     chat = hand.new_chat("a")
     hand.do(chats.know_address, hand.account, Address("b"), chat)
-    assert became(record(hand, [said(1, "a"), said(2, "b")])) == [Became.RUN, Left.LOCKED]
+    assert became(record(hand, [said(1, "a"), said(2, "b")])) == [Became.RUN, LeftOut.LOCKED]
 
 
 def test_a_list_that_is_made_again_after_a_lost_answer_changes_nothing(hand: Hand) -> None:
@@ -207,7 +207,7 @@ def test_who_dies_between_any_two_statements_of_a_list_has_recorded_nothing(hand
     came = [said(3, "joins"), said(1, "again"), said(2, "again"), *(said(1, n) for n in "abc")]
     entries = [entry(hand, event) for event in (*came, Ignored("nothing for us"))]
 
-    def move(tx: Tx, entries: Sequence[Entry]) -> Sequence[Recorded | Left]:
+    def move(tx: Tx, entries: Sequence[Entry]) -> Sequence[Recorded | LeftOut]:
         return record_together(tx, rt, entries)
 
     tables = ("chats", "chat_addresses", "inbound", "payloads", "runs")
@@ -281,7 +281,7 @@ def test_who_is_locked_by_another_list_is_left_out_and_nobody_waits(rival_hand: 
         mine = [entry(hand, said(2, name)) for name in "bc"]
         rival.do(record_together, rt, mine)
         theirs = record(hand, [said(3, name) for name in "dcba"], rt)
-        assert became(theirs) == [Became.RUN, Left.LOCKED, Left.LOCKED, Became.RUN]
+        assert became(theirs) == [Became.RUN, LeftOut.LOCKED, LeftOut.LOCKED, Became.RUN]
         rival.commit()
     again = record(hand, [said(3, name) for name in "cb"], rt)
     assert became(again) == [Became.RUN] * 2
@@ -315,7 +315,7 @@ def test_first_messages_whose_chats_another_list_makes_are_left_out_and_nobody_w
     with first(hand) as rival:
         rival.do(record_together, rt, [entry(hand, said(1, f"p{n}")) for n in range(40)])
         came = record(hand, [said(1, f"p{n}") for n in range(1, 42)])
-        assert became(came) == [*[Left.LOCKED] * 39, Became.RUN, Became.RUN]
+        assert became(came) == [*[LeftOut.LOCKED] * 39, Became.RUN, Became.RUN]
         rival.commit()
     again = record(hand, [said(1, f"p{n}") for n in range(42)])
     assert became(again) == [Became.DUPLICATE] * 42
@@ -326,7 +326,7 @@ def test_a_run_that_is_being_claimed_is_not_waited_for(rival_hand: Hand) -> None
     run = hand.ready(hand.new_chat("a"))
     with first(hand) as rival:
         rival.do(runs.claim, hand.claimant(), {hand.account: 5}, 5)
-        assert became(record(hand, [said(1, "a"), said(1, "b")])) == [Left.LOCKED, Became.RUN]
+        assert became(record(hand, [said(1, "a"), said(1, "b")])) == [LeftOut.LOCKED, Became.RUN]
         rival.commit()
     [outcome] = record(hand, [said(1, "a")])
     assert isinstance(outcome, Recorded)

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from bot.domain.errors import DatabaseUnavailable
-from storage.engine.lane import Lane, Left, _Member
+from storage.engine.lane import Lane, LeftOut, _Member
 from storage.statements.tx import Tx
 from tests.limits import PATIENCE
 from tests.storage.kit import Hand
@@ -34,7 +34,7 @@ class Words:
         self.hand = hand
         self.lists: list[list[str]] = []
         self.alone: list[str] = []
-        self.leave: dict[str, list[Left]] = {}
+        self.leave: dict[str, list[LeftOut]] = {}
         self.breaks = {POISON}
         self.begun = asyncio.Event()
         self.free = asyncio.Event()
@@ -57,11 +57,11 @@ class Words:
         """Once those who begin to wait in this turn of the loop wait."""
         asyncio.get_running_loop().call_soon(self.free.set)
 
-    def _together(self, tx: Tx, words: Sequence[Word]) -> Sequence[str | Exception | Left]:
+    def _together(self, tx: Tx, words: Sequence[Word]) -> Sequence[str | Exception | LeftOut]:
         self.lists.append([word.what for word in words])
         return [self._moved(tx, word) for word in words]
 
-    def _moved(self, tx: Tx, word: Word) -> str | Exception | Left:
+    def _moved(self, tx: Tx, word: Word) -> str | Exception | LeftOut:
         if self.leave.get(word.what):
             return self.leave[word.what].pop(0)
         if word.what == "lost":
@@ -123,7 +123,7 @@ async def test_a_locked_member_comes_along_in_the_next_lists_and_then_by_itself(
     hand: Hand,
 ) -> None:
     words = Words(hand)
-    words.leave = {"a": [Left.LOCKED], "b": [Left.LOCKED] * 10_000}
+    words.leave = {"a": [LeftOut.LOCKED], "b": [LeftOut.LOCKED] * 10_000}
     told = await words.all_at_once(("1", "a"), ("2", "b"), ("3", "c"), ("3", "d"))
     assert told == ["A", "b", "C", "D"]
     assert words.lists[:3] == [["first"], ["a", "b", "c"], ["a", "b", "d"]]
@@ -165,9 +165,11 @@ class Stuck(Words):
         return await super()._write(move, *args)
 
 
-@pytest.mark.parametrize(("left", "at_once"), [([Left.LOCKED] * 10_000, 2), ([Left.ALONE], 4)])
+@pytest.mark.parametrize(
+    ("left", "at_once"), [([LeftOut.LOCKED] * 10_000, 2), ([LeftOut.ALONE], 4)]
+)
 async def test_those_who_are_moved_by_themselves_leave_connections_to_the_others(
-    hand: Hand, left: list[Left], at_once: int
+    hand: Hand, left: list[LeftOut], at_once: int
 ) -> None:
     words = Stuck(hand)
     words.leave = {what: [*left] for what in "abcdefgh"}
@@ -184,7 +186,7 @@ async def test_those_who_are_moved_by_themselves_leave_connections_to_the_others
 
 async def test_nobody_overtakes_a_member_that_is_moved_by_itself(hand: Hand) -> None:
     words = Words(hand)
-    words.leave = {"a": [Left.ALONE]}
+    words.leave = {"a": [LeftOut.ALONE]}
     await words.all_at_once(("1", "a"), ("1", "b"), ("2", "c"))
     noted = words.noted()
     assert noted.index("a") < noted.index("b")
