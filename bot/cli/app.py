@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
@@ -211,6 +212,12 @@ def _open_streams(*names: str) -> None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
+def _spell_out() -> None:
+    """Write letters that the terminal's character set lacks as escapes, where Python would end."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def tell(error: Exception) -> None:
     """Say on standard error what could not be done."""
     sys.stderr.write(f"answerback: {safe(str(error), lines=True)}\n")
@@ -221,6 +228,7 @@ def main() -> None:
     for errors of the call, the settings and the database."""
     _fill_standard_files()
     _open_streams("stdin", "stderr")
+    _spell_out()
     called = sys.argv[1] if sys.argv[1:] else ""
     if called not in _NOT_FOR_OPERATORS:
         _open_streams("stdout")  # But a chat must know that nobody sees its answers.

@@ -63,8 +63,14 @@ def _check(copied: sqlite3.Connection, file: Path, pragma: str) -> str:
 def replace(source: Path, file: Path, clock: Clock) -> Path | None:
     """Check the backup, put the file that is there aside, and a copy of the backup in its place.
     Returns where the former went. Raises BackupFailed."""
-    make_folder(file.parent)
-    like = (file if file.exists() else file.parent).stat()
+    try:
+        make_folder(file.parent)
+        like = (file if file.exists() else file.parent).stat()
+    except OSError as error:
+        why = f"the folder {file.parent} can't be made ({error.strerror})"
+        raise BackupFailed(
+            f"{why}; name a file in DATABASE_URL that this user may write"
+        ) from error
     with _nobody_works(file), ExitStack() as stack, whole(file, like) as part:
         try:
             shutil.copyfile(source, part)

@@ -24,6 +24,7 @@ import sqlalchemy as sa
 from sqlalchemy import URL, Table
 
 from bot.domain.decisions.seals import DatabaseState, Open, Seal, SealKind, judge_copy
+from bot.domain.errors import ConfigurationError
 from bot.domain.message import clean
 from bot.domain.ports import Clock
 from storage import audit_log, holders
@@ -194,10 +195,18 @@ def _state(url: URL, clock: Clock) -> DatabaseState:
 
 
 def _make_folder(url: URL) -> None:
+    """Make the file of a database that is to be filled, and its folder. Raises
+    ConfigurationError."""
     if url.get_backend_name() == "sqlite":
         file = Path(str(url.database)).absolute()
-        make_folder(file.parent)
-        make_file(file)
+        try:
+            make_folder(file.parent)
+            make_file(file)
+        except OSError as error:
+            raise ConfigurationError(
+                f"the new database {file} can't be made ({error.strerror}); name a file in a "
+                "folder where this program may write"
+            ) from error
 
 
 def _copied(source: End, target: End, url: URL, order: _Order) -> Sequence[CopiedTable]:

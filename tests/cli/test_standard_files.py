@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from bot.cli import app as cli
+from bot.cli.output import render
 from bot.cli.session import MISUSED, CommandFailed, words_given
 
 
@@ -25,6 +26,21 @@ def test_a_command_whose_standard_files_are_closed_ends_with_its_code(
     with pytest.raises(SystemExit) as left:
         cli.main()
     assert left.value.code == MISUSED
+
+
+def test_letters_that_the_terminal_lacks_are_spelled_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    app.command("up")(lambda: render.lines(["caf\u00e9 \u043f"]))
+    monkeypatch.setattr(cli, "app", app)
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["answerback", "up"])
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, "latin-1", write_through=True))
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 0
+    assert printed.getvalue() == "caf\u00e9 \\u043f\n".encode("latin-1")
 
 
 @pytest.mark.parametrize("errors", ["strict", "surrogateescape"])

@@ -73,3 +73,10 @@ def test_a_backup_that_this_user_may_not_read_is_named(
     monkeypatch.setattr(shutil, "copyfile", refused)
     with pytest.raises(BackupFailed, match=r"copy\.db can't be read: Permission denied"):
         backup.put_back(url.format(tmp_path), copy, SystemClock())
+
+
+def test_a_folder_in_which_no_backup_can_be_put_back_is_named(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(b"a copy")
+    with pytest.raises(BackupFailed, match=r"copy\.db/folder can't be made \(Not a directory\)"):
+        backup.put_back(f"sqlite:///{copy}/folder/own.db", copy, SystemClock())

@@ -90,6 +90,15 @@ def test_the_way_back_brings_everything_back(pair: Pair, tmp_path: Path) -> None
     assert everything(again) == before
 
 
+def test_a_folder_in_which_no_database_can_be_made_is_named(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    for place in ("file/new.db", "file/folder/new.db"):
+        with pytest.raises(ConfigurationError, match=rf"{place} can't be made \(Not a directory\)"):
+            copied(sqlite_url, f"sqlite:///{tmp_path}/{place}")
+
+
 def test_a_number_is_never_given_twice_after_its_row_is_gone(
     postgres_url: str, request: pytest.FixtureRequest
 ) -> None:
