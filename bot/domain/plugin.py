@@ -80,7 +80,8 @@ class Updates(Protocol):
 
 
 Known = Callable[[Mapping[str, float | None]], Awaitable[frozenset[str]]]
-"""Finds those of the request ids, given with the platform's times, that are recorded already."""
+"""Finds those of the request ids, given with the platform's times, that are recorded already. One
+listing asks it several times, of a page each."""
 
 
 class Records(Protocol):

@@ -89,8 +89,9 @@ class Backfill:
                 await rt.db.write(inbox.fill_sent_times, self._account, times)
             # A time in the future is a clock that is wrong.
             age = {name: now - at for name, at in seen.items() if at is not None}
-            young = frozenset(n for n in age if 0 <= age[n] < YOUNG and n not in recorded)
-            return recorded | young
+            left = frozenset(n for n in age if 0 <= age[n] < YOUNG and n not in recorded)
+            young |= left
+            return recorded | left
 
         found = 0
         async for message in self._records.inbound_since(datetime.fromtimestamp(since, UTC), known):

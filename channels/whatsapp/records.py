@@ -90,7 +90,7 @@ class TwilioUnavailable(RecordsUnavailable):
 
 @dataclass
 class _Found:
-    """Inbound messages, and why the list is not whole (empty: it is)."""
+    """Inbound messages that are not known, and why the list is not whole (empty: it is)."""
 
     rows: list[TwilioMessage] = field(default_factory=list)
     missing: str = ""
@@ -111,11 +111,8 @@ async def inbound_since(
     """
     if since.tzinfo is None:
         raise ValueError("since needs a time zone")
-    found = await _collect(api, sender, since.astimezone(UTC), most_pages)
-    told = await known({f"wa-{row.sid}": row.created for row in found.rows})
+    found = await _collect(api, sender, since.astimezone(UTC), known, most_pages)
     for row in sorted(found.rows, key=lambda row: (row.created or 0.0, row.sid)):
-        if f"wa-{row.sid}" in told:
-            continue
         try:
             files = await _files(api, row) if row.media_count else ()
             message = parse_message(row, files)
@@ -129,8 +126,13 @@ async def inbound_since(
         raise TwilioUnavailable(found.missing)
 
 
-async def _collect(api: TwilioApi, sender: str, since: datetime, most_pages: int) -> _Found:
-    """Pages until one is wholly older than `since`; days only, since Twilio may cut times."""
+async def _collect(
+    api: TwilioApi, sender: str, since: datetime, known: Known, most_pages: int
+) -> _Found:
+    """Pages until one is wholly older than `since`; days only, since Twilio may cut times.
+
+    Of each page only what is not known is kept: a busy number has tens of thousands an hour.
+    """
     found, seen = _Found(), set[str]()
     day = (since - timedelta(days=1)).strftime("%Y-%m-%dT00:00:00Z")
     asked: Mapping[str, str] = {"To": sender, "DateSent>": day, "PageSize": str(PAGE_SIZE)}
@@ -140,13 +142,16 @@ async def _collect(api: TwilioApi, sender: str, since: datetime, most_pages: int
             page = await (api.more(page) if page else api.messages(asked))
             rows = [TwilioMessage.of(resource) for resource in page.rows]
             # A row without a time is taken: it may be new, and a known one does no harm.
-            found.rows += [
-                row
+            recent = {
+                f"wa-{row.sid}": row
                 for row in rows
                 if row.direction == "inbound"
                 and row.target in (sender, "")
                 and (row.created is None or row.created >= since.timestamp())
-            ]
+            }
+            times = {name: row.created for name, row in recent.items()}
+            told = await known(times) if times else frozenset[str]()
+            found.rows += [row for name, row in recent.items() if name not in told]
             oldest = since.timestamp() - DISORDER
             past = rows and all(row.created is not None and row.created < oldest for row in rows)
             if past or not page.next_url:

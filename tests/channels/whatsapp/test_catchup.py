@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -65,6 +66,23 @@ async def test_the_list_is_read_to_its_end_over_pages(monkeypatch: pytest.Monkey
         await write(at, 95)
         assert len(await listed(at)) == 95
         assert len(at.fake.calls_of("list")) == 5
+
+
+async def test_what_is_known_is_asked_a_page_at_a_time_and_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(records, "PAGE_SIZE", 20)
+    asked = []
+
+    async def all_but_every_tenth(seen: Mapping[str, float | None]) -> frozenset[str]:
+        asked.append(len(seen))
+        return frozenset(name for name, at in seen.items() if at is not None and at % 10)
+
+    async with line() as at:
+        await write(at, 95)
+        found = [m.text async for m in at.channel.inbound_since(SINCE, all_but_every_tenth)]
+        assert found == [f"word {n}" for n in range(95) if (NOON + n + 1) % 10 == 0]
+        assert asked == [20, 20, 20, 20, 15]
 
 
 async def test_pages_older_than_the_mark_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
