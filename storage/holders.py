@@ -52,10 +52,12 @@ class HolderRow:
 
 
 def _overdue(
-    of: sa.FromClause = holders, lease_seconds: float | sa.ColumnElement[float] = LEASE_SECONDS
+    of: sa.FromClause = holders,
+    lease_seconds: float | sa.ColumnElement[float] = LEASE_SECONDS,
+    part: float = 1.0,
 ) -> sa.ColumnElement[bool]:
     # By its own lease where it told that: another one may work by other settings, for a while.
-    lease = sa.func.coalesce(of.c.lease, lease_seconds)
+    lease = sa.func.coalesce(of.c.lease, lease_seconds) * part
     return sa.or_(
         of.c.clock != lease_clock,
         of.c.renewed_at < lease_now - lease,
@@ -163,6 +165,20 @@ _LISTED = sa.select(*_HOLDER.columns).order_by(_gone, holders.c.id)
 def listed(tx: Tx, lease_seconds: float) -> Sequence[HolderRow]:
     """Every holder that is not forgotten, the live ones first."""
     return _HOLDER.all(tx.execute(_LISTED, {"lease_seconds": lease_seconds}))
+
+
+_LATE = 2 / 3
+"""Of a lease: a process that renews at all has done so by then."""
+_is_late = sa.or_(holders.c.gone_at.is_not(None), _overdue(part=_LATE))
+_NEWEST_LAST = sa.select(*_HOLDER.columns, _is_late).order_by(holders.c.id)
+
+
+def silent(tx: Tx, lease_seconds: float) -> Sequence[HolderRow]:
+    """Processes that are there by their names' locks and are late to renew, or marked dead."""
+    rows = tx.execute(_NEWEST_LAST, {"lease_seconds": lease_seconds})
+    newest = {row.name: row for row in rows}
+    late = _HOLDER.all(row for row in newest.values() if row[-1])
+    return [row for row in late if name_lock.is_held(tx, row.name)]
 
 
 _NOT_ENDED = _LISTED.where(_NOT_GONE)

@@ -149,9 +149,7 @@ def post(tx: Tx, to: PartOwner, kind: PartKind, body: PartBody, number: int = 1)
     return _POST.run(tx, values)
 
 
-_POST_SENT = InsertOrSkip(
-    outbox, outbox.c.id, created_at=now, started_at=now, confirmed=sa.true()
-)
+_POST_SENT = InsertOrSkip(outbox, outbox.c.id, created_at=now, started_at=now, confirmed=sa.true())
 
 
 def post_sent(tx: Tx, to: PartOwner, text: str, receipt: str, at: float) -> int:

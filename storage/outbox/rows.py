@@ -313,8 +313,8 @@ _BY_DEVICE_AT = sa.select(sa.func.max(outbox.c.sent_at)).where(
 
 
 def by_device_at(tx: Tx, chat: int) -> float | None:
-    """The provider's time of the last words that a person of ours sent to this chat with a device of
-    their own, in epoch seconds."""
+    """The provider's time of the last words that a person of ours sent to this chat with a device
+    of their own, in epoch seconds."""
     at: float | None = tx.scalar(_BY_DEVICE_AT, {"chat_id": chat})
     return at
 

@@ -162,7 +162,6 @@ async def test_what_was_tried_again_is_no_subject_of_the_word_any_more(world: Wo
     assert world.twilio.texts()[-1] == "answer to Try again!"
 
 
-
 async def test_a_stop_word_is_a_word_while_nothing_can_be_stopped(world: World) -> None:
     agent = Held()
     await world.start(agent=agent)

@@ -81,7 +81,6 @@ async def test_a_process_that_begins_beside_one_that_listens_puts_no_piece_off(
     assert await world.rows("SELECT not_before FROM runs") == due
 
 
-
 async def test_b115_a_short_text_alone_waits_for_nothing(world: World) -> None:
     process = await world.start(agent=repeats)
     world.stop_time()

@@ -80,7 +80,6 @@ async def test_a_late_stop_leaves_what_was_written_after_it_and_what_that_had_jo
     ]
 
 
-
 async def test_a_stop_at_another_process_cuts_the_agent_within_a_second_or_so(
     world: World,
 ) -> None:

@@ -187,10 +187,11 @@ async def test_what_comes_after_a_chat_was_marked_as_answered_is_answered(world:
     rt = process.process.rt
     acted = await act(process, lambda tx: inbox.mark_answered(tx, rt, ANN, 1))
     assert acted.result is Result.DONE
-    await process.post_update(Person(ADA, first_message=900, at=int(world.clock.wall())).text("now"))
+    await process.post_update(
+        Person(ADA, first_message=900, at=int(world.clock.wall())).text("now")
+    )
     await world.settled()
     assert await runs_of(world) == [(1, "ended", "answered"), (2, "ended", "apologised")]
-
 
 
 async def test_what_nobody_works_on_yet_is_marked_as_answered(world: World) -> None:

@@ -90,7 +90,10 @@ async def test_b19_a_death_after_the_send_is_listed_as_sent_unknown(world: World
 async def test_a_run_of_a_dead_process_names_its_process(world: World) -> None:
     dying: list[Running] = []
     reached = dies_at(Checkpoint.AGENT_RETURNED, lambda: dying[0])
-    dying.append(await world.start(agent=repeats, reached=reached, holder_name="first"))
+    first = await world.start(
+        agent=repeats, reached=reached, holder_name="first", lease_seconds=45.0
+    )
+    dying.append(first)
     await dying[0].post_update(Person(ADA).text("hello"))
     await world.until("SELECT attempts FROM runs", lambda rows: rows == [(1,)])
     await dying[0].die()

@@ -11,6 +11,7 @@ from bot.domain.findings import Level
 from bot.domain.ports import Clock
 from bot.domain.run import RunState
 from bot.operations.reports.phrases import counted, span, when
+from storage import holders
 from storage.engine.demands import facts_of, judge
 from storage.statements import clock as database_clock
 from storage.statements.tx import Tx
@@ -20,8 +21,6 @@ from storage.views.health import diagnostics
 from storage.views.health.diagnostics import Fact, Queue
 from storage.views.runs import RunLine
 
-_LATE = 2 / 3
-"""Of a lease: a process that renews at all has done so by then."""
 _AT_ONCE = 5.0
 """Seconds in which a worker takes what is due, if one can."""
 _REFUSALS = 7 * 86_400.0
@@ -157,7 +156,7 @@ def silent_processes(tx: Tx, lease: float) -> Sequence[Stuck]:
             act,
             f"process {row.name}",
         )
-        for row in diagnostics.silent_holders(tx, lease * _LATE)
+        for row in holders.silent(tx, lease)
     ]
 
 

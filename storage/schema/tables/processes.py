@@ -35,7 +35,7 @@ holders = Table(
     Column("lease", Double),
     UniqueConstraint("boot"),
 )
-"""`version` is empty where 0.1.0 or an earlier version works, `lease` (seconds) where a version works
+"""`version` is empty where 0.1.0 or an earlier version works, `lease` (seconds) where one works
 that does not tell it."""
 
 events = Table(

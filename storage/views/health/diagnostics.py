@@ -13,8 +13,7 @@ from bot.domain.delivery import PartState
 from bot.domain.ending import Ending
 from bot.domain.reply import ANSWERING, PartKind
 from bot.domain.run import RunState
-from storage.engine.name_lock import is_held
-from storage.holders import HolderRow, alive, listed, since_renewal
+from storage.holders import alive, since_renewal
 from storage.runs.rows import KEPT
 from storage.schema.tables import (
     Watched,
@@ -479,12 +478,6 @@ def overdue_holders(tx: Tx, lease_seconds: float) -> int:
         holders.c.gone_at.is_(None), ~alive(holders.c.id, lease_seconds)
     )
     return int(tx.scalars(question).one())
-
-
-def silent_holders(tx: Tx, late: float) -> Sequence[HolderRow]:
-    """Processes that are there by their names' locks and have not renewed for `late` seconds."""
-    newest = {row.name: row for row in sorted(listed(tx, late), key=lambda row: row.id)}
-    return [row for row in newest.values() if row.gone and is_held(tx, row.name)]
 
 
 def live_senders(tx: Tx, lease_seconds: float) -> int:

@@ -108,7 +108,6 @@ async def test_what_was_written_after_the_humans_answer_is_answered_though_that_
     assert world.meta.texts() == ["and this?"]
 
 
-
 async def test_an_answer_that_has_begun_to_leave_leaves_whole(world: World) -> None:
     async def agent(turn: Turn) -> str:
         return "\n\n".join(f"{n} {turn.text} " + "word " * 700 for n in (1, 2))

@@ -137,7 +137,6 @@ async def test_b148_of_several_messages_that_wait_together_all_may_be_deleted(
     assert [row[0] for row in await world.rows(ENDINGS)] == ["answered", "withdrawn"]
 
 
-
 async def test_b148_a_deletion_of_what_nobody_saw_is_kept_and_says_nothing(world: World) -> None:
     await world.start(agent=repeats, **ALONE)
     await post(world, deletion(world, "wamid.gone"))
@@ -312,7 +311,6 @@ async def test_b145_who_changes_the_number_during_a_turn_is_answered_at_the_new_
     await world.settled()
     told = [(message.text, message.to) for message in world.meta.messages()]
     assert told == [("one", "+15550100777"), ("two", "+15550100777")]
-
 
 
 async def test_b145_who_gets_the_number_that_somebody_left_is_another_person(

@@ -254,7 +254,6 @@ def test_words_that_another_part_carries_are_not_sent_again(hand: Hand) -> None:
     assert [hand.part(part.id).state for part in (first, second)] == ["pending", "dropped"]
 
 
-
 def test_words_that_are_to_leave_are_no_older_when_the_clock_was_set(hand: Hand) -> None:
     hand.stop_time()
     hand.post(hand.new_chat(), PartKind.OPERATOR)
@@ -264,7 +263,6 @@ def test_words_that_are_to_leave_are_no_older_when_the_clock_was_set(hand: Hand)
         hand.do(outbox.follow_clock, step)
         age = hand.value("SELECT answerback_now() - created_at FROM outbox")
         assert age == pytest.approx(60, abs=0.01)
-
 
 
 def test_a_note_of_ours_never_counts_as_a_humans_answer(hand: Hand) -> None:

@@ -80,7 +80,6 @@ def test_a_holder_is_judged_by_its_own_lease(hand: Hand, own: float, judges: flo
     assert holder in hand.do(holders.mark_overdue_dead, judges)
 
 
-
 def test_living_holders_lose_nothing_to_a_pass(hand: Hand) -> None:
     run = hand.running()
     assert hand.do(runs.release_dead) == []
