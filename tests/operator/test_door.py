@@ -146,9 +146,9 @@ async def test_where_it_is_open_others_come_in_by_tls_alone_with_cookies_that_st
 @pytest.mark.parametrize("said", ["bot.example.test", "bot.example.test:443"])
 def test_the_usual_port_in_public_url_is_the_one_that_browsers_leave_out(said: str) -> None:
     door = Door(f"{PUBLIC}:443/bot", open_=True, proxies=())
-    place = door.place({"type": "http", "headers": [(b"host", said.encode())]})
-    assert place is not None
-    assert (place.origin, place.root) == (PUBLIC, "/bot")
+    found = door.access({"type": "http", "headers": [(b"host", said.encode())]})
+    assert found is not None
+    assert (found.origin, found.root) == (PUBLIC, "/bot")
 
 
 async def test_a_form_from_another_page_or_session_does_nothing(
