@@ -39,9 +39,10 @@ def record_answer(
 
 
 def answered_before(tx: Tx, chat: Chat, written_at: float | None) -> float | None:
-    """When a person of ours wrote with a device, by the provider's time, to whom this message,
-    which came only now, had been shown by then; None where nobody did. That an operator has marked
-    the chat as answered says nothing of it: they did not see it, and that time is our clock's."""
+    """The time, by the provider, at which a person of ours wrote with a device, to whom this
+    message, which came only now, had been shown by then; None where nobody did. That an operator
+    has marked the chat as answered says nothing of it: they did not see it, and that time is our
+    clock's."""
     if written_at is None or not chat.answered(written_at):
         return None
     at = outbox.by_device_at(tx, chat.id)
