@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gc
 import io
 import os
@@ -214,8 +215,9 @@ def _open_streams(*names: str) -> None:
 
 def _spell_out() -> None:
     """Write letters that the terminal's character set lacks as escapes, where Python would end."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+    out = sys.stdout
+    if isinstance(out, io.TextIOWrapper) and codecs.lookup(out.encoding).name != "utf-8":
+        out.reconfigure(errors="backslashreplace")
 
 
 def tell(error: Exception) -> None:
