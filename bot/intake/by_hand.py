@@ -1,4 +1,4 @@
-"""Answers by hand: what our own people write to a chat with a device of their own."""
+"""Answers by hand, which our own people write to a chat with a device of their own."""
 
 from __future__ import annotations
 
@@ -39,10 +39,9 @@ def record_answer(
 
 
 def answered_before(tx: Tx, chat: Chat, written_at: float | None) -> float | None:
-    """The time, by the provider, at which a person of ours wrote with a device, to whom this
-    message, which came only now, had been shown by then; None where nobody did. That an operator
-    has marked the chat as answered says nothing of it: they did not see it, and that time is our
-    clock's."""
+    """The provider's time of the last answer by device, if this message, which came late, was
+    written before it; else None. That an operator marked the chat as answered does not count: they
+    had not seen the message, and the time of that is our clock's."""
     if written_at is None or not chat.answered(written_at):
         return None
     at = outbox.by_device_at(tx, chat.id)
