@@ -19,7 +19,7 @@ from twilio.request_validator import (
 
 from bot.domain.errors import ConfigurationError, RecordsUnavailable
 from bot.domain.findings import Finding, fine, problem, warning
-from bot.domain.message import Event, PayloadError, shortened
+from bot.domain.message import Event, Ignored, PayloadError, shortened
 from bot.domain.plugin import (
     Endpoint,
     Host,
@@ -93,15 +93,18 @@ class Posts:
         return read
 
     def message(self, posted: Posted, form: Mapping[str, str]) -> Payload:
-        """A message from a person."""
+        """A message from a person. One for a sender that is not configured names that one."""
         events: tuple[Event, ...] = ()
         reason = ""
-        sender = self._sender(form.get("To", ""))
+        named, ours = form.get("To", ""), self._sender(form.get("To", ""))
+        sender = named if named.startswith("whatsapp:") else ours
         try:
             events = parse(form, sender)
         except PayloadError as error:
             reason = str(error)
-        return Payload(posted.body.decode("ascii"), events, reason, account=sender)
+        from_person = not all(isinstance(event, Ignored) for event in events)
+        account = sender if from_person else ours
+        return Payload(posted.body.decode("ascii"), events, reason, account=account)
 
     def status(self, posted: Posted, form: Mapping[str, str]) -> Payload:
         """The status of a message of ours."""

@@ -39,7 +39,8 @@ async def test_b63_the_acknowledgement_is_empty_twiml_whatever_comes(world: Worl
     await world.start(agent=echo)
     told = await world.twilio.inbound("hello", sid="SM00000000000000000000000000000a0d")
     (duplicate,) = await world.twilio.repeat(told.form)
-    elsewhere = [(n, "whatsapp:+15550109999" if n == "To" else v) for n, v in told.form]
+    elsewhere = [(n, "whatsapp:+15550109999" if n == "From" else v) for n, v in told.form]
+    elsewhere.append(("Direction", "outbound-api"))
     (ignored,) = await world.twilio.repeat(elsewhere)
     unsupported = await world.twilio.inbound("", fields=forms.unsupported())
     (nameless,) = await world.twilio.repeat([("Body", "no sid"), ("From", PERSON)])
@@ -50,6 +51,21 @@ async def test_b63_the_acknowledgement_is_empty_twiml_whatever_comes(world: Worl
     assert world.twilio.texts()[0] == "you said: hello"
     assert len(world.twilio.messages()) == 2
     assert await world.rows("SELECT count(*) FROM payloads WHERE error IS NOT NULL") == [(1,)]
+
+
+async def test_a_message_for_a_sender_that_is_not_configured_is_kept_as_a_dead_letter(
+    world: World,
+) -> None:
+    await world.start(agent=echo)
+    told = await world.twilio.inbound("hello", webhook=False)
+    others = [(n, "whatsapp:+15550109999" if n == "To" else v) for n, v in told.form]
+    status = [(n, "delivered" if n == "SmsStatus" else v) for n, v in others]
+    for fields in (others, status):
+        (attempt,) = await world.twilio.repeat(fields)
+        assert (attempt.status, attempt.body) == (200, EMPTY)
+    await world.settled()
+    ((why,),) = await world.rows("SELECT error FROM payloads WHERE error IS NOT NULL")
+    assert "is not configured" in why
 
 
 async def test_b37_a_nul_is_cleaned_after_the_signature_was_checked(world: World) -> None:
