@@ -8,6 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
+from functools import wraps
 from inspect import getdoc
 from typing import Annotated
 
@@ -15,7 +16,13 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from bot.cli.session import MISUSED, CommandFailed, settings_with_logs, without_rich
+from bot.cli.session import (
+    MISUSED,
+    CommandFailed,
+    as_text,
+    settings_with_logs,
+    without_rich,
+)
 from bot.domain.errors import ConfigurationError, DatabaseUnavailable
 from bot.domain.findings import Finding, Level
 from bot.exit import linger, to_the_end
@@ -175,17 +182,35 @@ def add_operators(app: typer.Typer, called: str = "") -> None:
     for name, group in groups.items():
         if name in wanted:
             app.add_typer(group(), name=name)
-    _shorten(app)
+    _prepare(app)
 
 
-def _shorten(group: typer.Typer) -> None:
-    """Tell each command by its first sentence in a list of them."""
+def _prepare(group: typer.Typer) -> None:
+    """Tell each command by its first sentence in a list of them, and let it take text alone."""
     for command in group.registered_commands:
         said = " ".join((getdoc(command.callback) or "").split())
         command.short_help = said.partition(". ")[0].rstrip(".") + "."
+        if command.callback is not None:
+            command.callback = _of_text(command.callback)
     for below in group.registered_groups:
         if below.typer_instance is not None:
-            _shorten(below.typer_instance)
+            _prepare(below.typer_instance)
+
+
+def _of_text(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, for which words that are no text are an error of the call: no database takes
+    them. A path may have any bytes."""
+
+    @wraps(command)
+    def checked(**given: object) -> None:
+        for name, value in given.items():
+            for word in value if isinstance(value, list) else [value]:
+                if isinstance(word, str):
+                    with as_text(name.rstrip("_")):
+                        word.encode()
+        command(**given)
+
+    return checked
 
 
 def _pass_by_groups(program: object, words: Sequence[str]) -> None:

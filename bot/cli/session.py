@@ -43,20 +43,22 @@ class CommandFailed(Exception):
 
 
 @contextmanager
-def as_text() -> Iterator[None]:
-    """Around words from a call or standard input that go to people: bytes that are no text would
-    reach them as other characters, or nobody. Raises CommandFailed."""
+def as_text(name: str = "the words") -> Iterator[None]:
+    """Around words from a call or standard input, which are to be text: other bytes would reach
+    people as other characters, or nobody. Raises CommandFailed, which tells the `name` of them."""
     try:
         yield
     except UnicodeError:
-        said = "the words are not in the character set of this terminal: write them as UTF-8"
+        said = f"{name}: not in the character set of this terminal; write it as UTF-8"
         raise CommandFailed(said, MISUSED) from None
 
 
 def words_given(text: str) -> str:
     """The words of an argument, or of standard input where it is `-`. Raises CommandFailed."""
+    if text != "-":
+        return text
     with as_text():
-        words = sys.stdin.read() if text == "-" else text
+        words = sys.stdin.read()
         words.encode()  # Python keeps bytes that it can't read as lone surrogates.
     return words
 
@@ -119,8 +121,8 @@ def program() -> str:
 
 def operator_of(acting: Acting) -> Operator:
     """The operator: `--who`, or the user of this machine."""
-    reason = clean(acting.reason).strip()
-    if who := clean(acting.who).strip():
+    reason = acting.reason.strip()
+    if who := acting.who.strip():
         return Operator(who, reason)
     try:
         user = getpass.getuser()

@@ -55,6 +55,10 @@ class NotAsAnAnswer(AssertionError):
     """An application answered as no server of ours may."""
 
 
+class AskedAgain(NotAsAnAnswer):
+    """An application could not store what it was told, and asked to be told again."""
+
+
 async def ask(app: App, request: Request) -> Answer:
     """The answer to a request. The client of a stream goes when it has read its first piece.
     Raises NotAsAnAnswer for a 5xx and for what no server can hand on."""
@@ -74,7 +78,8 @@ async def ask(app: App, request: Request) -> Answer:
     if not answer.status and not request.cut:
         raise NotAsAnAnswer("no answer")
     if answer.status >= 500:
-        raise NotAsAnAnswer(f"{answer.status}: {bytes(answer.body[:200])!r}")
+        kind = AskedAgain if answer.status == 503 else NotAsAnAnswer
+        raise kind(f"{answer.status}: {bytes(answer.body[:200])!r}")
     return answer
 
 
