@@ -1,8 +1,8 @@
-"""The order of what was said, which no clock that is set may disturb.
+"""The order of messages and answers, which holds although somebody may set our clock.
 
-Where a platform tells when a message was written, that counts. All else stands in the order in
-which it was recorded here, which ids tell: they only grow. Messages and parts have ids of their
-own each; between the two only times tell, and after a clock was set back these begin anew.
+If the platform tells when a message was written, that time counts. Everything else is ordered as it
+was recorded here, by ids, which only grow. Messages and parts are numbered separately, so a message
+and a part can only be ordered by time, and those times repeat after the clock was set back.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 SortKey = tuple[float, ...]
-"""A time in epoch seconds, and further numbers for what is of one time."""
+"""A time in epoch seconds, and further numbers that order members of the same time."""
 
 
 class Recorded(Protocol):
-    """A message as it was recorded: `sent_at` is the provider's time, where it tells one, and
-    `received_at` ours, both in epoch seconds."""
+    """A message as it was recorded. `sent_at` is the provider's time, if it tells one, and
+    `received_at` is our own; both in epoch seconds."""
 
     @property
     def id(self) -> int: ...
@@ -35,12 +35,11 @@ M = TypeVar("M", bound=Recorded)
 
 
 def as_written(messages: Iterable[M]) -> Sequence[M]:
-    """Messages by the provider's time, within a second by its numbers where it counts its messages.
-
-    One whose time nobody tells stands behind all that were recorded before it.
+    """Messages by the provider's time, and within a second by the provider's numbers, if it counts
+    messages. A message without a provider's time comes after all that were recorded before it.
     """
     recorded = sorted(messages, key=lambda message: message.id)
-    if len(recorded) < 2:  # as most turns have it
+    if len(recorded) < 2:  # most turns have one
         return recorded
     keyed: list[tuple[SortKey, M]] = []
     last: SortKey = (0.0, 0)
@@ -60,7 +59,8 @@ def _number(provider_id: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """A run that ended (epoch seconds), and the id of its answer's first part, if it has one."""
+    """A run that ended at `ended_at` (epoch seconds); `answer` is the id of the first part of its
+    answer, if it has one."""
 
     run: int
     answer: int | None
@@ -69,7 +69,8 @@ class EndedTurn:
 
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """An operator's words: their part's id, and when they were stored, in epoch seconds."""
+    """An operator's words: the id of their part, and the time at which they were stored (epoch
+    seconds)."""
 
     part: int
     at: float
@@ -78,10 +79,10 @@ class ByHand:
 def as_answered(
     turns: Iterable[EndedTurn], words: Iterable[ByHand]
 ) -> Sequence[EndedTurn | ByHand]:
-    """Turns and operators' words in the order in which they were stored, as their parts' ids tell.
+    """Turns and operators' words in the order in which they were stored, by the ids of their parts.
 
-    A turn without an answer stands behind those that were made before it. Against operators' words
-    only its time tells its place.
+    A turn without an answer has no part. It comes after the turns whose runs were made before it,
+    and after the operators' words that were stored before it ended.
     """
     by_hand = list(words)
     keyed: list[tuple[SortKey, EndedTurn | ByHand]] = [((one.part, 0, 0), one) for one in by_hand]
@@ -98,13 +99,15 @@ def as_answered(
 
 
 _NO_STEP = 1.0
-"""Seconds. By less no clock is set: transactions that wait for each other may differ by it."""
+"""Seconds. A smaller step back is not taken for a clock that was set: the times of transactions
+that wait for each other may differ by so much."""
 
 
 @dataclass(eq=False)
 class _Sequence(Generic[T]):
-    """The rest of a sequence, by its next member, which is by `back` seconds before the last one
-    that was taken, of the time `at`. `followed` are the steps of the clock that are behind it."""
+    """A sequence that is being merged. `next` is its next member, with its key, and `rest` what
+    comes after that. `at` is the time of the member that was taken last; `followed` counts the
+    steps back of the clock that the members taken so far have passed."""
 
     rest: Iterator[T]
     next: T
@@ -114,6 +117,7 @@ class _Sequence(Generic[T]):
 
     @property
     def back(self) -> float:
+        """Seconds by which the next member's time is before that of the member taken last."""
         return max(0.0, self.at - self.key[0])
 
 
@@ -124,12 +128,12 @@ def _never(_one: object) -> bool:
 def in_one_order(
     *several: Iterable[T], key: Callable[[T], SortKey], held: Callable[[T], bool] = _never
 ) -> Iterator[T]:
-    """Sequences in one, each in its own order, and beside each other by time; nothing comes while
-    it is `held`, which some next member never is.
+    """Merge sequences. Each keeps its own order; members of different sequences are ordered by
+    time. A member is not taken while it is `held`; of the next members, at least one never is.
 
-    A member whose time is before that of its predecessor was recorded after the clock was set back.
-    What other sequences still have from before stands before it: nobody knows when the clock was
-    set, so this is what came no later than by the same time again.
+    If a member's time is before its predecessor's, the clock was set back between the two. Members
+    of other sequences that were recorded before that come first. As nobody knows when the clock was
+    set, these are taken to be all with times up to the predecessor's plus the size of the step.
     """
     sequences = [
         _Sequence(rest, first, key(first)) for rest in map(iter, several) for first in _one(rest)
@@ -151,12 +155,12 @@ def in_one_order(
 
 
 def _one(rest: Iterator[T]) -> Iterator[T]:
-    """The next member, if there is one."""
+    """The next member, or nothing at the end."""
     yield from itertools.islice(rest, 1)
 
 
 def _goes_on(sequence: _Sequence[T], key: Callable[[T], SortKey]) -> bool:
-    """Look at its next member. False: there is none."""
+    """Read the next member of the sequence. False: it has no more."""
     for found in _one(sequence.rest):
         sequence.next, sequence.key = found, key(found)
         return True
