@@ -1,4 +1,4 @@
-"""Moves that the tables of a chat share: rows go to another chat, lose their words, grow old."""
+"""Moves that several tables share: give rows to another chat, empty texts, delete old rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from storage.statements.sets import among, within
 from storage.statements.tx import Tx
 
 AT_ONCE = 100
-"""Rows from which one transaction takes the words."""
+"""Rows that one transaction empties."""
 _ID = sa.BigInteger()
 
 
 class MoveChat:
-    """Moves the rows that `owner`, a column of theirs, counts to one chat or run."""
+    """Gives the rows of one chat or run, by their column `owner`, to another chat."""
 
     def __init__(self, table: sa.Table, owner: sa.Column[Any]) -> None:
         moved = sa.update(table).where(owner == sa.bindparam("owner_id"))
@@ -30,7 +30,7 @@ class MoveChat:
 
 
 class Blank:
-    """Takes the words out of the rows that `owner`, a column of theirs, counts to some ids."""
+    """Empties the texts of the rows whose column `owner` is one of some ids."""
 
     def __init__(self, table: sa.Table, owner: sa.Column[Any]) -> None:
         self._move = sa.update(table).where(among(owner, "ids")).values(**WORDS[table])
@@ -40,8 +40,8 @@ class Blank:
 
 
 class _Old:
-    """Changes a page of rows of more than so many seconds ago, in the order of `at`, which has an
-    index. True: there may be more."""
+    """Changes a page of rows that are older than so many seconds, in the order of the indexed
+    column `at`. Returns True if there may be more."""
 
     def __init__(self, change: sa.Delete | sa.Update) -> None:
         self._change = change
@@ -58,7 +58,7 @@ class DropOld(_Old):
 
 
 class BlankOld(_Old):
-    """Takes the words out of a page of old rows, of those whose column `text` is not empty."""
+    """Empties the texts of a page of old rows, skipping those whose column `text` is empty."""
 
     def __init__(
         self, table: sa.Table, key: sa.Column[Any], at: sa.Column[Any], *, text: sa.Column[Any]
@@ -75,13 +75,13 @@ def _are_old(
 
 
 Mark = tuple[float, int]
-"""The place of a row in its page's order: its key, and its id."""
+"""The position of a row in the order of a page: its key, and its id."""
 START: Mark = (0, 0)
 
 
 class Page:
-    """The next rows of a chat behind a mark, with ids up to `until`, in the order of `key`, which
-    is that of the index by which the chat's rows are found."""
+    """Reads the next rows of a chat after a mark, with ids up to `until`, in the order of `key`,
+    which must be the order of the index by which the chat's rows are found."""
 
     def __init__(
         self, table: sa.Table, *only: sa.ColumnElement[bool], key: sa.Column[Any] | None = None

@@ -29,27 +29,27 @@ lease_clock = getattr(func, LEASE_CLOCK_FUNCTION)(type_=Text)
 
 
 def waited(due: ColumnElement[float]) -> ColumnElement[bool]:
-    """Tell whether something waited for this when the clock was set by STEP. What was written since
-    then is due no earlier than it was set, a moment ago."""
+    """Tell whether this due time was written before the clock was set by STEP. A due time that was
+    written since then is not earlier than the moment of setting, which was just now."""
     forward = and_(due > now - STEP, due < now - STEP / 2)
     return or_(and_(STEP < 0, due > now), and_(STEP > 0, forward))
 
 
 def moved(due: ColumnElement[float]) -> ColumnElement[float]:
-    """A due time by the clock that was set by STEP; at the earliest now."""
+    """A due time, moved with the clock that was set by STEP; at the earliest now."""
     there = due + STEP
     return case((there < now, now), else_=there)
 
 
 def stamped_before(at: ColumnElement[float]) -> ColumnElement[bool]:
-    """Tell whether the clock showed this before it was set by STEP, as far as its age matters: set
-    back, only what would be in the future is told from what is older."""
+    """Tell whether this time was taken before the clock was set by STEP. After a step back this
+    only finds times that would now be in the future; for older ones it makes no difference."""
     return or_(and_(STEP < 0, at > now), and_(STEP > 0, at < now - STEP / 2))
 
 
 def as_old(at: ColumnElement[float]) -> ColumnElement[float]:
-    """A time that the clock showed, by the one that was set by STEP: as long ago; at the latest
-    now."""
+    """A past time, moved with the clock that was set by STEP, so that it is as long ago as before;
+    at the latest now."""
     there = at + STEP
     return case((there > now, now), else_=there)
 

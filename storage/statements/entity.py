@@ -22,14 +22,14 @@ from sqlalchemy import ColumnElement, FromClause
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
-"""From a column's value, never None, to the field's."""
+"""Makes a field's value from a column's value, which is never None."""
 
 
 class Entity(Generic[T]):
-    """The way in which `made` is read from rows that begin with `columns`.
+    """Reads dataclasses of the type `made` from rows that begin with `columns`.
 
-    `spelled` are the fields that are not simply a column of `table`: an expression, an
-    expression with its reader, or another entity. The last fields may be left to their defaults.
+    `spelled` has the fields that are not simply a column of `table`: an expression, an expression
+    with its reader, or another entity. The last fields may be left to their defaults.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Entity(Generic[T]):
         self.columns = columns
 
     def read(self, row: Sequence[Any]) -> T:
-        """The entity of a row; what stands behind `columns` is left alone."""
+        """The entity of a row. Columns after `columns` are ignored."""
         return self._made(*[read(row) for read in self._readers])
 
     def first(self, rows: Iterable[Sequence[Any]]) -> T | None:

@@ -1,4 +1,4 @@
-"""INSERT: of a list, and of rows that may be there already."""
+"""INSERT of a list, and of rows that may exist already."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from storage.statements.tx import Row, Tx
 
 
 class nobody_makes(FunctionElement[bool]):  # noqa: N801 - used as a function, as `among` is
-    """Tell whether no other transaction that asked so makes what has this name: so lists that make
-    the same rows don't wait for each other at a unique index. Nobody else does, until we end."""
+    """Claim this name until the transaction ends; false if another transaction has claimed it.
+    Lists that would insert the same row use this, so that they don't wait for each other at a
+    unique index."""
 
     type = Boolean()
     inherit_cache = True
@@ -43,8 +44,8 @@ def insert_rows(
     joined: FromClause | None = None,
     **computed: ColumnElement[Any],
 ) -> Insert:
-    """INSERT of a list. Its columns are the table's of their names, and those that are `computed`
-    by SQL from the list, or from what it is `joined` to."""
+    """INSERT of a list: the columns that the list and the table both have, and those that SQL has
+    `computed` from the list, or from what it is `joined` to."""
     columns = {name: column for name, column in given.c.items() if name in table.c} | computed
     rows = select(*columns.values()).select_from(given.table if joined is None else joined)
     # SQLite tells ON CONFLICT from the ON of a join by a WHERE between them.
@@ -53,8 +54,8 @@ def insert_rows(
 
 
 class InsertOrSkip:
-    """INSERT ... ON CONFLICT DO NOTHING, of which SQLite and PostgreSQL have the same. `computed`
-    are columns whose values are SQL."""
+    """INSERT ... ON CONFLICT DO NOTHING, which SQLite and PostgreSQL spell alike. `computed` are
+    the columns whose values are SQL."""
 
     def __init__(
         self, table: Table, *returning: ColumnElement[Any], **computed: ColumnElement[Any]
@@ -63,9 +64,9 @@ class InsertOrSkip:
         self._statement = skipping.returning(*returning)
 
     def row(self, tx: Tx, values: Mapping[str, object]) -> Row | None:
-        """The returned columns of the new row; None when a row was there."""
+        """The returned columns of the new row; None if the row existed."""
         return tx.execute(self._statement, values).first()
 
     def run(self, tx: Tx, values: Mapping[str, object]) -> Any | None:
-        """The first returned column of the new row; None when a row was there."""
+        """The first returned column of the new row; None if the row existed."""
         return tx.scalar(self._statement, values)

@@ -17,12 +17,12 @@ from sqlalchemy.sql.functions import FunctionElement
 
 
 def word(value: StrEnum) -> ColumnElement[str]:
-    """The value of a closed list of ours, as SQL text."""
+    """The value of an enumeration of ours, as an SQL literal."""
     return literal_column(f"'{value.value}'", Text)
 
 
 def is_in(column: ColumnElement[str], *values: StrEnum) -> ColumnElement[bool]:
-    """Tell whether the column has one of these values, in the words of the indexes' conditions."""
+    """Tell whether the column has one of these values, spelled as the conditions of indexes are."""
     if len(values) == 1:
         return column == word(values[0])
     return column.in_([word(value) for value in values])
@@ -34,13 +34,13 @@ def is_not(column: ColumnElement[str], value: StrEnum) -> ColumnElement[bool]:
 
 
 def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The column, spelled as no index has it: for a condition that thousands of rows may meet,
-    beside one that names the row. A planner without statistics takes either for rare."""
+    """The column, spelled so that no index serves it: for a condition that thousands of rows meet,
+    beside one that names the row. Without statistics, a planner might choose the wrong one."""
     return func.coalesce(column, column)
 
 
 class later_of(FunctionElement[float]):  # noqa: N801 - reads as the function that it is
-    """The later of two moments, neither of them NULL. Each is worked out once, where CASE names one
+    """The later of two times, neither of them NULL. Each is computed once; CASE would compute one
     of them twice."""
 
     type = Double()

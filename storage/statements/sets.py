@@ -44,7 +44,7 @@ class _Condition(FunctionElement[bool]):
     inherit_cache = False
 
     def self_group(self, against: object = None) -> Self:
-        """As it stands: `... = 1`, which SQLite is told otherwise, would use no index."""
+        """Return it unchanged: SQLite would otherwise be told `... = 1`, which uses no index."""
         return self
 
 
@@ -72,8 +72,7 @@ def _among_json(element: among, compiler: SQLCompiler, **kw: Any) -> str:
 
 class within(_Condition):  # noqa: N801 - as above
     """The condition that a column is one of the values that a query finds. The query is run once,
-    before anything else; PostgreSQL then looks each value up, where for IN it may walk through
-    all rows to find them."""
+    first, and PostgreSQL then looks up each value; with IN it might read all rows instead."""
 
     def __init__(self, of: ColumnElement[Any], found: Select[Any]) -> None:
         super().__init__(of, found.scalar_subquery())
