@@ -1,4 +1,4 @@
-"""Everything that the author of an agent imports.
+"""Everything that an agent's author needs to import.
 
 from bot.api import Reply, Turn
 

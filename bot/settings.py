@@ -1,6 +1,6 @@
-"""Settings: the environment and `.env`, read once, checked whole, handed out in pieces.
+"""Settings: read once from the environment and `.env`, checked together, handed out in parts.
 
-A channel's variables stand with the channel: `settings_of` puts its part and this one together.
+A channel's own variables are defined with the channel; `settings_of` joins these parts to this one.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _IN_WORDS = {
     "int_from_float": "must be a whole number, in digits",
     "float_parsing": "must be a number, in digits",
 }
-"""The words for a wrong value, by pydantic's name of what is wrong."""
+"""Our words for a wrong value, by pydantic's type of error."""
 _NOT_A_BASE = ("database_url", "redis_url")
-"""The addresses that are no base to which paths are added."""
+"""The `..._url` settings that are not a base to which paths are added."""
 
 
 class LogLevel(StrEnum):
-    """The level from which on our own lines are written."""
+    """The lowest level at which our own lines are logged."""
 
     DEBUG = "DEBUG"
     INFO = "INFO"
@@ -67,7 +67,8 @@ class LogFormat(StrEnum):
 
 
 class ChannelList(BaseSettings):
-    """The one variable that says which others there are: further channels, by their modules."""
+    """The one variable on which the set of all others depends: further channels, by their
+    modules."""
 
     model_config = SettingsConfigDict(
         env_file=FILE,
@@ -77,7 +78,7 @@ class ChannelList(BaseSettings):
         hide_input_in_errors=True,
         allow_inf_nan=False,
         str_strip_whitespace=True,
-        # Of these classes and those of the channels only the one that is made of all is read.
+        # Only the class that `settings_of` makes of all parts is ever instantiated.
         defer_build=True,
     )
 
@@ -90,9 +91,9 @@ class ChannelList(BaseSettings):
 
 
 class Settings(ChannelList):
-    """Every variable that Answerback reads but those of the channels. Times in seconds."""
+    """Every variable that Answerback reads, except those of the channels. Times are in seconds."""
 
-    # Before the address, which it becomes a part of.
+    # Before the address: its validator puts the password into it.
     database_password: str = Field("", repr=False)
     database_url: str = DEFAULT_DATABASE
     database_pool: int = Field(8, ge=1, le=200)
@@ -184,7 +185,7 @@ class Settings(ChannelList):
     @field_validator("operator_password", "operator_users")
     @classmethod
     def _may_sign_in(cls, value: Any, info: ValidationInfo) -> Any:
-        """The credentials are long enough, and nobody is named twice."""
+        """Check that the credentials are long enough, and that nobody is named twice."""
         if info.field_name == "operator_password":
             operators_of(value, ())
         else:
@@ -203,8 +204,8 @@ class Settings(ChannelList):
     @field_validator("*")
     @classmethod
     def _as_meant(cls, value: Any) -> Any:
-        """No variable, the channels' neither, and no member of one stands in quotes or in several
-        lines: a file that was not read by a shell hands on both, and references too."""
+        """Check that no text, also in a list and in a channel's variable, is in quotes, on several
+        lines, or an unfilled reference: a file that no shell reads passes on all of these."""
         members = value if isinstance(value, tuple | frozenset) else (value,)
         for text in (member for member in members if isinstance(member, str)):
             if wrong := _not_meant(text):
@@ -214,7 +215,7 @@ class Settings(ChannelList):
     @field_validator("*", mode="before")
     @classmethod
     def _bare_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """No number, the channels' neither, has a unit or separators."""
+        """Check that no number, also of a channel's variable, has a unit or separators."""
         name = info.field_name or ""
         found = _NUMBER.fullmatch(value.strip()) if isinstance(value, str) else None
         if found is None or cls.model_fields[name].annotation not in (int, float):
@@ -227,7 +228,8 @@ class Settings(ChannelList):
     @field_validator("*")
     @classmethod
     def _bare_base(cls, value: Any, info: ValidationInfo) -> Any:
-        """Every `..._URL`, the channels' too, is an address to which paths are added."""
+        """Check that each `..._URL`, also of a channel, is an address to which paths can be
+        added."""
         name = info.field_name or ""
         if not value or not name.endswith("_url") or name in _NOT_A_BASE:
             return value
@@ -242,7 +244,7 @@ class Settings(ChannelList):
     @field_validator("database_url")
     @classmethod
     def _with_password(cls, value: str, info: ValidationInfo) -> str:
-        """The address, with DATABASE_PASSWORD in it as addresses spell such characters."""
+        """The address, with DATABASE_PASSWORD put into it, percent-encoded."""
         scheme, _, rest = value.partition("://")
         if scheme.startswith("sqlite"):
             return value
@@ -279,7 +281,8 @@ class Settings(ChannelList):
         return self
 
     def secrets(self) -> tuple[str, ...]:
-        """Everything that must never be printed: each field that its class keeps out of `repr`."""
+        """Everything that must never be printed: each field with `repr=False`, and the values and
+        credentials in them."""
         hidden = [name for name, field in type(self).model_fields.items() if not field.repr]
         values = [getattr(self, name) for name in hidden]
         listed = chain.from_iterable(v if isinstance(v, tuple) else (v,) for v in values)
@@ -288,7 +291,7 @@ class Settings(ChannelList):
 
     @property
     def operators(self) -> Sequence[OperatorAccount]:
-        """Those who may sign in to the operator's page; none: there is no such page."""
+        """Those who may sign in to the operator's page. If there is nobody, there is no page."""
         return operators_of(self.operator_password, self.operator_users)
 
     @property
@@ -298,7 +301,7 @@ class Settings(ChannelList):
         return {name.strip().lower(): unquote(value.strip()) for name, _, value in pairs}
 
     def terms(self) -> Terms:
-        """The bounds, as the rooms take them."""
+        """The settings that bound intake, work and decisions, as values for those parts."""
         return Terms(
             work=WorkTerms(
                 lease=LeaseTerms(self.lease_seconds, self.heartbeat_seconds),
@@ -327,7 +330,7 @@ class Settings(ChannelList):
 
 
 def _without_unit(name: str, kind: object, number: str, unit: str) -> str:
-    """The advice for a number with a unit: the same in what this setting counts."""
+    """Advice on a number with a unit: the same amount in the unit of this setting."""
     if name.endswith("file_max"):
         counts, factor = "bytes", _BYTES.get(unit[0].lower())
     else:
@@ -348,21 +351,21 @@ def _without_unit(name: str, kind: object, number: str, unit: str) -> str:
 
 
 def _names(listed: str) -> list[str]:
-    """The names between commas or blanks."""
+    """The names in a list, separated by commas or blanks."""
     return [name for name in re.split(r"[,\s]+", listed) if name]
 
 
 def settings_of(parts: Iterable[type[BaseSettings]]) -> type[Settings]:
     """Settings with these parts: one class, so that one error names everything that is wrong."""
-    # Named again: of several bases the last one's `model_config` would count.
+    # Given again: of several bases, the `model_config` of the last one would win.
     given = {"__module__": __name__, "model_config": Settings.model_config}
     return type("Settings", (Settings, *parts), given)
 
 
 def read(kind: type[T], **overrides: Any) -> T:
-    """The settings of this process. Raises ConfigurationError that names every variable that
-    is wrong, and the fix."""
-    # It tells of lines that it can't read at every reading, and not how to write them.
+    """The settings of this process. Raises ConfigurationError that names every wrong variable and
+    the fix."""
+    # dotenv warns of a line that it can't read at each reading, and does not say how to mend it.
     logging.getLogger("dotenv.main").setLevel(logging.ERROR)
     try:
         return kind(**overrides)
@@ -385,8 +388,8 @@ def read(kind: type[T], **overrides: Any) -> T:
 
 
 class Line(NamedTuple):
-    """A line of `.env` that gives a name. `name` is in capitals, and empty where the line can't
-    be read; `given` says that it has a value."""
+    """A line of `.env`. `name` is in capitals, and empty if the line can't be read; `given`: the
+    name has a value."""
 
     number: int
     name: str
@@ -394,20 +397,20 @@ class Line(NamedTuple):
 
 
 def environment_names() -> frozenset[str]:
-    """The names, in capitals, that the environment gives a value."""
+    """The names, in capitals, that have a value in the environment."""
     return frozenset(name.upper() for name, value in os.environ.items() if value.strip())
 
 
 def file_lines() -> Sequence[Line]:
-    """The lines of `.env`; none where there is no such file."""
+    """The lines of `.env`; none if there is no such file."""
     try:
         text = Path(FILE).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return []  # Reading the settings told it.
+        return []  # `read` reports a file that can't be read
     lines = []
     for found in parse_stream(StringIO(text)):
         if found.key is not None:
-            # A statement begins behind the blank lines before it.
+            # The parser counts the blank lines before a statement as part of it.
             before = found.original.string
             number = found.original.line + before[: len(before) - len(before.lstrip())].count("\n")
             lines.append(Line(number, found.key.upper(), bool((found.value or "").strip())))
@@ -417,7 +420,7 @@ def file_lines() -> Sequence[Line]:
 
 
 def _not_meant(text: str) -> str:
-    """The reason why nobody can mean a variable's text as it stands; empty for none."""
+    """The reason why a variable's text can't be meant as it is; empty if it can."""
     if not text.isprintable():
         return "holds a line break or another control character: take it out"
     if text[1:] and _QUOTES.get(text[0]) == text[-1]:
@@ -428,9 +431,10 @@ def _not_meant(text: str) -> str:
 
 
 def lend_to_packages() -> None:
-    """Put what `.env` says where other people's packages, and agents, look for their keys. What
-    the environment has stays as it is, but for line breaks and blanks around a key. Raises
-    ConfigurationError for a key in quotes, or one that is none."""
+    """Put the values of `.env` into the environment, where other people's packages, and agents,
+    look for their keys. A value that the environment has already is kept; only a key
+    (`..._API_KEY`) is stripped. Raises ConfigurationError for a key that can't be meant as it is,
+    such as one in quotes."""
     for name, value in {**dotenv_values(FILE), **os.environ}.items():
         if not value or (name in os.environ and not name.endswith("_API_KEY")):
             continue

@@ -1,4 +1,4 @@
-"""The agent to kill: three steps that take their time, and one is not done twice."""
+"""The demonstration's agent, made to be killed: three slow steps; one is never done twice."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from bot.domain.turn import Turn
 from bot.texts import Text, Words
 
 READ, PAY, WRITE = "read", "pay", "write"
-"""The steps, in their order, by the keys under which their results are stored."""
+"""The keys of the steps, in their order; their results are stored under them."""
 SHARES = {READ: 0.25, PAY: 0.2, WRITE: 0.55}
-"""The part of the whole time that each takes. Most kills so come behind the payment."""
+"""Each step's share of the time. The last is the longest, so most kills come after the payment."""
 _QUOTED = 60
-"""Characters of a question that its answer repeats."""
+"""Characters of the question that are repeated in its answer."""
 
 
 class DemoAgent:
-    """Works `seconds` on each turn. Nobody is paid: the receipt is a random number, so one that is
-    the same before and after a kill was made once."""
+    """Works `seconds` on each turn. Nobody is paid: the receipt is random, so if it is the same
+    before and after a kill, the payment was made only once."""
 
     def __init__(self, words: Words, clock: Clock, seconds: float) -> None:
         self._words = words

@@ -1,4 +1,4 @@
-"""The agent that says what it got: for the first try, and for tests of everything else."""
+"""The agent that repeats what it is sent: for a first try, and for tests of everything else."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _WRITTEN = frozenset({InboundKind.TEXT, InboundKind.RICH, InboundKind.BUTTON, In
 
 
 class EchoAgent:
-    """Returns what the person wrote, unchanged, and names what was not written.
+    """Returns the person's text unchanged; for any other kind of message it says what it got.
 
-    Several messages come back one a line; a turn without any words gets a fixed sentence.
+    Several messages come back as one line each; a turn without any words gets a fixed sentence.
     """
 
     def __init__(self, words: Words) -> None:

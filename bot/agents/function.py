@@ -1,4 +1,4 @@
-"""An agent that is a function of the operator's: AGENT=package.module:function."""
+"""An agent that is the operator's own function: AGENT=package.module:function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bot.domain.turn import Turn
 from bot.threads import Threads
 
 PATIENCE = 1.0
-"""Seconds in which a cancelled coroutine may still tidy up before it is left alone."""
+"""Seconds that a cancelled coroutine gets to clean up before it is abandoned."""
 
 _ALLOWED = "An agent returns a str, a Reply, or None to say nothing"
 _PARTS: Mapping[str, type] = {"buttons": Button, "files": FileOut}
@@ -28,8 +28,8 @@ _builders = logging.getLogger("answerback.builders")
 
 
 class FunctionAgent:
-    """Answers with a function: `async def` on the loop, plain `def` in a thread. Neither can
-    end the process by an exit, or outstay a cancellation."""
+    """Answers by calling a function: `async def` on the loop, plain `def` in a thread. The function
+    can neither end the process by an exit nor hold up the turn after a cancellation."""
 
     def __init__(self, name: str, function: Callable[[Turn], object], threads: Threads) -> None:
         self.name = name
@@ -38,13 +38,14 @@ class FunctionAgent:
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             type(function).__call__
         )
-        # A loop keeps no task alive by itself: one that nobody owns would be destroyed at some
-        # collection of garbage, in the middle of its work.
+        # A loop holds only weak references to its tasks: without an owner, one could be collected
+        # as garbage in the middle of its work.
         self._abandoned: set[asyncio.Task[Any]] = set()
         self._has_been_silent = False
 
     async def __call__(self, turn: Turn) -> Reply | str | None:
-        """Raises what the function raises, and AgentFailed when it returned something else."""
+        """Call the function. Raises what the function raises, and AgentFailed if it returns
+        something that can't be an answer."""
         result = await self._isolated(self._call(turn))
         if result is None:
             self._say_that_it_is_silent(turn)
@@ -55,7 +56,7 @@ class FunctionAgent:
         return result
 
     def _say_that_it_is_silent(self, turn: Turn) -> None:
-        """A `return` that was forgotten looks like an agent that has nothing to say."""
+        """Tell the builder, once: a forgotten `return` looks like an agent with nothing to say."""
         if not self._has_been_silent:
             self._has_been_silent = True
             _builders.info(
@@ -75,10 +76,9 @@ class FunctionAgent:
     async def _isolated(self, work: Awaitable[object]) -> object:
         """The result of `work`, which runs in a task of its own.
 
-        A cancelled one that goes on regardless is left alone until it ends: it runs on
-        unseen, and whatever it still gives counts for nothing. An exit, an interrupt, or a
-        cancellation that nobody asked for would end this process or this task; each becomes an
-        error.
+        Work that ignores its cancellation is abandoned: it runs on until it ends, and its result is
+        dropped. An exit, an interrupt, or a cancellation that nobody asked for would end this
+        process or this task, so each becomes an error.
         """
 
         async def without_exits() -> object:
@@ -94,7 +94,7 @@ class FunctionAgent:
             await asyncio.wait({task})
         except asyncio.CancelledError:
             task.cancel()
-            # Its error is taken, so that nobody is told of one never retrieved.
+            # Retrieve its error, or asyncio reports an exception that was never retrieved.
             task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
             await asyncio.wait({task}, timeout=PATIENCE)
             if not task.done():
@@ -110,14 +110,14 @@ class FunctionAgent:
 
 
 def _wrong(result: object) -> str:
-    """The fault of a result that can't be an answer; empty for one that can."""
+    """The reason why a result can't be an answer, in words; empty if it can."""
     if isinstance(result, str):
         return ""
     if isinstance(result, Reply):
         return _wrong_reply(result)
     kind = type(result).__name__
     if inspect.iscoroutine(result):
-        result.close()  # or Python would warn of it a second time
+        result.close()  # or Python warns a second time, that it was never awaited
         return f"a coroutine: an `await` is missing in front of {result.__qualname__}(...)"
     if inspect.isawaitable(result):
         return f"{kind}, which must be awaited: an `await` is missing"
@@ -145,8 +145,8 @@ def load(spec: str, threads: Threads) -> FunctionAgent:
     """The agent that `package.module:function` names.
 
     The module is looked for on PYTHONPATH, among the installed packages and in the current
-    folder; the function may be an attribute path, any callable object, or a class, which is
-    made without arguments. Raises ConfigurationError that says what is wrong with it.
+    folder. The function may be an attribute path, any callable object, or a class, which is
+    instantiated without arguments. Raises ConfigurationError that says what is wrong with it.
     """
     setting = f"AGENT={spec}"
     module_name, colon, path = spec.partition(":")
@@ -169,15 +169,15 @@ def load(spec: str, threads: Threads) -> FunctionAgent:
 
 
 def _looked_up(setting: str, module_name: str, module: object, path: str) -> object:
-    """The thing at this path in the module. Raises ConfigurationError where there is nothing,
-    and what a property or a `__getattr__` of the builder's raises."""
+    """The object at this attribute path of the module. Raises ConfigurationError if there is none,
+    and whatever a property or a `__getattr__` of the builder's raises."""
     target = module
     for name in path.split("."):
         try:
             target = getattr(target, name)
         except AttributeError as error:
             if error.name not in (None, name):
-                raise  # Something else is missing, in the code that would have found this.
+                raise  # another attribute is missing, inside the builder's property or __getattr__
             where = getattr(module, "__file__", None) or module_name
             hint = _hint(module_name, target, name)
             raise fault(setting, f"{where} has no function {name!r}; {hint}") from error
@@ -193,7 +193,7 @@ def _hint(module_name: str, holder: object, name: str) -> str:
 
 
 def _is_callable(holder: object, name: str) -> bool:
-    """Tell whether it may be named instead; what can't even be looked up may not."""
+    """Tell whether the name can be suggested: it is a callable, and looking it up does not fail."""
     with suppress(Exception, SystemExit):
         return callable(getattr(holder, name, None))
     return False
@@ -207,7 +207,7 @@ def _check_signature(setting: str, target: Callable[..., object]) -> None:
     try:
         signature = inspect.signature(target)
     except ValueError:
-        return  # Some callables of C code have none; the first turn will show.
+        return  # some callables written in C have none; the first turn will show
     try:
         signature.bind(None)
     except TypeError as error:

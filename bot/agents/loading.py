@@ -1,4 +1,4 @@
-"""Importing what a setting names: modules of the operator's, with errors that help."""
+"""Importing the operator's modules that a setting names, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bot.observability.faults import Fault, places
 from bot.observability.quoting import Spoken
 
 OURS = frozenset({"bot", "channels", "storage"})
-"""Top-level names that are Answerback's own, so that nobody else's module can have them."""
+"""Top-level packages of Answerback itself, whose names no other module can have."""
 
 _builders = logging.getLogger("answerback.builders")
 
 
 def import_module(setting: str, name: str) -> ModuleType:
     """The module, from PYTHONPATH, the installed packages or the current folder. `setting` is
-    what names it, for the message of a ConfigurationError."""
+    the setting that names it, for the message of a ConfigurationError."""
     if not all(part.isidentifier() for part in name.split(".")):
         raise fault(setting, f"{name!r} is not a module name")
     here = str(Path.cwd())
@@ -48,9 +48,9 @@ def _not_found(name: str, missing: str, here: str, error: ModuleNotFoundError) -
 
 @contextmanager
 def builders_code(setting: str, doing: str) -> Iterator[None]:
-    """Around code of a builder that is being loaded: its exception becomes a ConfigurationError, in
-    one line with what to do, and an exit too; an interrupt is not the builder's. A builder who
-    sits here sees the traceback besides."""
+    """Turn an exception or an exit of a builder's code, while it is being loaded, into a
+    ConfigurationError of one line that says what to do. An interrupt passes: it is not the
+    builder's. The traceback is logged too, where builders are shown exceptions whole."""
     try:
         yield
     except ConfigurationError:
@@ -65,7 +65,7 @@ def builders_code(setting: str, doing: str) -> Iterator[None]:
 
 
 def _in_words(error: BaseException) -> str:
-    """The kind of the exception, and what it says in one line, if it can say anything."""
+    """The exception's type, and its message in one line, if it has one."""
     kind = type(error).__name__
     try:
         words = " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""Asks an agent in this process what a life of turns would ask it: `answerback agent check`."""
+"""Trying an agent in this process with every kind of turn: `answerback agent check`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _builders = logging.getLogger("answerback.builders")
 
 
 async def rehearse(agent: Agent, clock: Clock, seconds: float) -> list[Trial]:
-    """Ask an agent in this process, whose turns may take so many seconds. Its steps are done."""
+    """Try an agent in this process; each turn may take `seconds`. Its steps are really done."""
     plain = InProcess.fresh(clock, seconds)
     trials = [await _ask(agent, clock, "a plain text", plain)]
     if trials[0].level is Level.PROBLEM:
@@ -66,7 +66,7 @@ async def _ask(agent: Agent, clock: Clock, name: str, probe: InProcess) -> Trial
 
 @dataclass(frozen=True, slots=True)
 class NoReminders:
-    """`Reminders` where none are kept; `at` is the moment, in epoch seconds."""
+    """`Reminders` that keeps none. `at` is the present, in epoch seconds."""
 
     at: float
 
@@ -89,7 +89,7 @@ class NoReminders:
 
 @dataclass(frozen=True, slots=True)
 class InProcess(TakesSteps, Probe):
-    """A turn whose steps are done here, once each."""
+    """A probe whose steps are run in this process, each only once."""
 
     results: dict[str, str] = field(default_factory=dict)
     forgotten: Forgotten = field(default_factory=Forgotten)

@@ -40,16 +40,17 @@ with lazy_imports(__name__):
     from bot.wiring import configured, read_settings, remarks_on
 
 _SELDOM = 200_000
-"""New objects after which an operator's command looks for garbage: no start makes so many."""
+"""New objects after which an operator's command collects garbage: more than any start makes."""
 
 _LINGERS = 300.0
-"""Seconds that a start with wrong settings stays: what starts it again must not fill the log."""
+"""Seconds for which `serve --stay` stays with wrong settings, so that whatever restarts it at once
+does not fill the log."""
 
 _NOT_FOR_OPERATORS = ("serve", "chat", "up", "--version")
-"""First words of calls that need no command of theirs."""
+"""First words of calls that need none of the operators' commands."""
 
 _STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
-"""The standard files in the order of their numbers, and how each is opened."""
+"""The standard files in the order of their descriptors, each with the mode to open it in."""
 
 app = typer.Typer(
     name="answerback",
@@ -138,23 +139,24 @@ def up() -> None:
 
 
 def _tell(remarked: Sequence[Finding]) -> None:
-    """Say above the chat what a serving process logs."""
+    """Print above the chat the remarks on the settings that a serving process logs."""
     for found in remarked:
         if found.level is not Level.OK:
             typer.echo(f"{found.name}: {found.says}; {found.fix}", err=True)
 
 
 def _stay(program: Coroutine[object, object, None]) -> None:
-    """Run what stays. So does all that is imported by now: each full collection would take a
-    tenth of a second to look through it, in which nothing else happens."""
+    """Run a program that goes on until it is stopped. All objects of the imported modules are kept
+    from garbage collection: a full one would take a tenth of a second to go through them, in which
+    nothing else happens."""
     gc.freeze()
     gc.enable()
     uvloop.run(to_the_end(program))
 
 
 def add_operators(app: typer.Typer, called: str = "") -> None:
-    """Make the commands for operators known, of which serving loads none: all, or where the first
-    word of a call names one, only that."""
+    """Add the operators' commands to the program: all, or only the one that `called`, the first
+    word of the call, names. Serving adds none of them."""
     alone: dict[str, Callable[[], Callable[..., None]]] = {
         "stuck": lambda: overview.stuck,
         "top": lambda: overview.top,
@@ -186,7 +188,8 @@ def add_operators(app: typer.Typer, called: str = "") -> None:
 
 
 def _prepare(group: typer.Typer) -> None:
-    """Tell each command by its first sentence in a list of them, and let it take text alone."""
+    """Make the first sentence of each command's help its description in lists, and let commands
+    accept only valid text."""
     for command in group.registered_commands:
         said = " ".join((getdoc(command.callback) or "").split())
         command.short_help = said.partition(". ")[0].rstrip(".") + "."
@@ -198,8 +201,8 @@ def _prepare(group: typer.Typer) -> None:
 
 
 def _of_text(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, for which words that are no text are an error of the call: no database takes
-    them. A path may have any bytes."""
+    """The command, with a check of its arguments: a string that is not valid text, which no
+    database takes, is an error of the call. A path may have any bytes."""
 
     @wraps(command)
     def checked(**given: object) -> None:
@@ -214,8 +217,8 @@ def _of_text(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _pass_by_groups(program: object, words: Sequence[str]) -> None:
-    """Take the options off the groups on the way to the command that is named: none of them is
-    given. To learn that from each, typer would load pydantic, and help needs nothing of it."""
+    """Remove the options of the groups on the way to the command that `words` name, since the call
+    has none of them. To parse them typer would load pydantic, which help does without."""
     for word in words:
         if not isinstance(program, TyperGroup) or word not in program.commands:
             return
@@ -224,43 +227,44 @@ def _pass_by_groups(program: object, words: Sequence[str]) -> None:
 
 
 def _fill_standard_files() -> None:
-    """Put nothing in the place of standard files that are closed: the next file that is opened
-    would take their numbers, and what is meant for the terminal would end up in it."""
+    """Open /dev/null in the place of each standard file that is closed. Otherwise the next file
+    that is opened would get its descriptor, and output for the terminal would end up in it."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(number)
 
 
 def _open_streams(*names: str) -> None:
-    """Read and write those standard files too that were closed, for which Python has None."""
+    """Make streams for those of the named standard files that were closed: Python has None there."""
     for number, (name, mode) in enumerate(_STREAMS.items()):
         if name in names and getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 def _spell_out() -> None:
-    """Write letters that the terminal's character set lacks as escapes, where Python would end."""
+    """Write characters that the terminal's character set lacks as escapes: by default Python would
+    raise an error."""
     out = sys.stdout
     if isinstance(out, io.TextIOWrapper) and codecs.lookup(out.encoding).name != "utf-8":
         out.reconfigure(errors="backslashreplace")
 
 
 def tell(error: Exception) -> None:
-    """Say on standard error what could not be done."""
+    """Print an error on standard error."""
     sys.stderr.write(f"answerback: {safe(str(error), lines=True)}\n")
 
 
 def main() -> None:
-    """Run a command: what it could not do becomes one clear line and an exit code, 2
-    for errors of the call, the settings and the database."""
+    """Run a command. An error becomes one clear line and an exit code: 2 for errors of the call,
+    the settings and the database."""
     _fill_standard_files()
     _open_streams("stdin", "stderr")
     _spell_out()
     called = sys.argv[1] if sys.argv[1:] else ""
     if called not in _NOT_FOR_OPERATORS:
-        _open_streams("stdout")  # But a chat must know that nobody sees its answers.
+        _open_streams("stdout")  # not for a chat: it has to notice that nobody sees its answers
         add_operators(app, called)
-        # A command ends soon, or shows pictures that leave little.
+        # A command ends soon, or shows screens that leave little garbage.
         gc.set_threshold(_SELDOM)
         gc.enable()
     program = get_command(app)
@@ -271,5 +275,5 @@ def main() -> None:
         tell(error)
         sys.exit(error.code if isinstance(error, CommandFailed) else MISUSED)
     finally:
-        # Python looks three times through all that is left before it ends: a third of a command.
+        # Otherwise Python collects garbage three times before it ends: a third of a command's time.
         gc.freeze()

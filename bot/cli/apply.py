@@ -1,4 +1,4 @@
-"""Applying actions: one by one, each in its own transaction; many only when somebody said yes."""
+"""Applying actions one by one, each in its own transaction; several only after a confirmation."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ with lazy_imports(__name__):
 
 Action = Callable[[Tx, Runtime, Operator, int], Acted]
 Subjects = Callable[[OperatorSession], Awaitable[Sequence[int]]]
-"""Looks up the numbers of what is acted on. Raises CommandFailed."""
+"""Looks up the numbers of the rows that an action is for. Raises CommandFailed."""
 
 
 def given(names: Sequence[str]) -> list[str]:
-    """The names, with `-` replaced by what standard input lists: one a line, or the JSON of a
-    reading command. Raises CommandFailed."""
+    """The names, with `-` replaced by those on standard input: one on each line, or the JSON that a
+    listing command prints. Raises CommandFailed."""
     if "-" not in names:
         return list(names)
     try:
@@ -47,7 +47,7 @@ def given(names: Sequence[str]) -> list[str]:
 
 
 def named(names: Sequence[str], find: Callable[[Tx, str], int]) -> Subjects:
-    """The subjects that these names name, each once; all are looked up before anything is done."""
+    """The subjects with these names, each once. All are looked up before anything is done."""
 
     async def subjects(session: OperatorSession) -> Sequence[int]:
         found = [await session.rt.db.read(find, name) for name in names]
@@ -57,8 +57,8 @@ def named(names: Sequence[str], find: Callable[[Tx, str], int]) -> Subjects:
 
 
 def apply_to(subjects: Subjects, action: Action, acting: Acting, *, tells: bool = True) -> NoReturn:
-    """Apply an action to each subject in order, tell what became of each, and leave. With
-    `tells` running processes are told at once. Raises CommandFailed, DatabaseUnavailable."""
+    """Apply an action to each subject in order, print the outcomes, and exit. With `tells` running
+    processes are told at once. Raises CommandFailed, DatabaseUnavailable."""
     by = operator_of(acting)
 
     async def work(session: OperatorSession) -> int:
@@ -87,7 +87,7 @@ def apply_to(subjects: Subjects, action: Action, acting: Acting, *, tells: bool 
 
 
 async def apply_each(acts: Sequence[Callable[[], Awaitable[Acted]]], acting: Acting) -> int:
-    """Do each and tell at the end, also of those that were done when one of them broke."""
+    """Do each act, and print the outcomes at the end. If one raises, those before it are printed."""
     told: list[Acted] = []
     try:
         for act in acts:

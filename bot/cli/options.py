@@ -1,4 +1,4 @@
-"""Options that several commands take, spelled once, alone or as a group."""
+"""Options that several commands take, defined once, singly or in groups."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from bot.domain.message import ChannelName
 from bot.domain.run import RunState
 
 TAKES_A_CHAT = {"ignore_unknown_options": True}
-"""A chat of Telegram may be a negative number, which must not be taken for an option."""
+"""Context settings of a command that takes a chat: one of Telegram may be a negative number, which
+must not be taken for an option."""
 
 _Command = Callable[..., None]
 
 
 def one_of(values: Iterable[str]) -> str:
-    """The values that an option takes, for its help: whole, where a type's own would be broken."""
+    """The values that an option takes, for its help text, where words stay whole: in the column of
+    the type they would be broken."""
     *others, last = values
     return f"{', '.join(others)} or {last}"
 
@@ -109,8 +111,8 @@ class Acting:
 
 
 def grouped(*, without: Collection[str] = ()) -> Callable[[_Command], _Command]:
-    """Decorates a command whose parameters may be groups: their fields become options of the
-    command, apart from those that are left out."""
+    """Decorate a command so that each parameter that is a group (a dataclass) is replaced by
+    options for its fields, except those in `without`."""
 
     def spread(command: _Command) -> _Command:
         shown: list[inspect.Parameter] = []

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 DONE = 0
 NOT_DONE = 1
-"""Something is stuck, was refused, came too late, or is not there."""
+"""Something is stuck, was refused, came too late, or does not exist."""
 MISUSED = 2
 """The call, the settings or the database is wrong; nothing was done."""
 
@@ -44,8 +44,9 @@ class CommandFailed(Exception):
 
 @contextmanager
 def as_text(name: str = "the words") -> Iterator[None]:
-    """Around words from a call or standard input, which are to be text: other bytes would reach
-    people as other characters, or nobody. Raises CommandFailed, which tells the `name` of them."""
+    """Turn a UnicodeError in the body, which reads or checks words of a call or of standard input,
+    into a CommandFailed with the `name` of the words. Bytes that are not text would reach people as
+    other characters, or not at all."""
     try:
         yield
     except UnicodeError:
@@ -54,21 +55,21 @@ def as_text(name: str = "the words") -> Iterator[None]:
 
 
 def words_given(text: str) -> str:
-    """The words of an argument, or of standard input where it is `-`. Raises CommandFailed."""
+    """The words of an argument; if it is `-`, those of standard input. Raises CommandFailed."""
     if text != "-":
         return text
     with as_text():
         words = sys.stdin.read()
-        words.encode()  # Python keeps bytes that it can't read as lone surrogates.
+        words.encode()  # Python reads bytes that it can't decode as lone surrogates
     return words
 
 
 @contextmanager
 def without_rich() -> Iterator[None]:
-    """Let what the body imports do without rich: structlog and httpx load it, where it is, for
-    tracebacks and tables that nobody draws here."""
+    """Make rich look absent to the modules that the body imports: structlog and httpx load it if
+    they can, for tracebacks and tables that are never drawn here."""
     loaded = sys.modules.get("rich")
-    sys.modules["rich"] = None  # type: ignore[assignment]  # the language's word for absent
+    sys.modules["rich"] = None  # type: ignore[assignment]  # makes an import of it fail
     try:
         yield
     finally:
@@ -78,8 +79,8 @@ def without_rich() -> Iterator[None]:
 
 
 def settings_with_logs(level: str | None = None, *, foreign: bool = True) -> Settings:
-    """The settings of this call, with logging set up by them, where without `foreign` nobody's
-    code is at work but ours. Raises ConfigurationError."""
+    """The settings of this call, after setting up logs by them. Without `foreign`, no code runs but
+    ours. Raises ConfigurationError."""
     settings = read_settings()
     with without_rich():
         set_up_logs(
@@ -95,7 +96,8 @@ def settings_with_logs(level: str | None = None, *, foreign: bool = True) -> Set
 def in_session(
     work: Callable[[OperatorSession], Awaitable[T]], *, tells: bool = False, speaks: bool = False
 ) -> T:
-    """Do this with the database at hand; with `tells` and `speaks` as in `operator_session`.
+    """The result of `work` in a session with the database. `tells` and `speaks` are those of
+    `operator_session`, but telling includes speaking.
 
     Raises ConfigurationError, DatabaseUnavailable.
     """
@@ -109,7 +111,7 @@ def in_session(
 
 
 def program() -> str:
-    """This program as it was called, for the next command."""
+    """The way in which this program was called, for showing the next command."""
     name = Path(sys.argv[0])
     if name.name == "__main__.py":
         return f"{sys.executable} -m bot.cli"
@@ -120,7 +122,7 @@ def program() -> str:
 
 
 def operator_of(acting: Acting) -> Operator:
-    """The operator: `--who`, or the user of this machine."""
+    """The operator that acts: the one of `--who`, or else the user of this machine."""
     reason = acting.reason.strip()
     if who := acting.who.strip():
         return Operator(who, reason)
@@ -132,17 +134,17 @@ def operator_of(acting: Acting) -> Operator:
 
 
 def one_run(tx: Tx, name: str) -> int:
-    """The run of this number or request id. Raises CommandFailed."""
+    """The run with this number or request id. Raises CommandFailed."""
     return _only(lookup.runs_named(tx, name), name, "run")
 
 
 def one_chat(tx: Tx, name: str) -> int:
-    """The chat of this number or address. Raises CommandFailed."""
+    """The chat with this number or address. Raises CommandFailed."""
     return _only(lookup.chats_named(tx, name), name, "chat")
 
 
 async def chats_of(session: OperatorSession, names: Sequence[str] | None) -> tuple[int, ...]:
-    """The chats of these names. Raises CommandFailed."""
+    """The chats with these numbers or addresses. Raises CommandFailed."""
     return tuple([await session.rt.db.read(one_chat, name) for name in names or ()])
 
 

@@ -1,7 +1,7 @@
 """The context of log lines and spans: run, chat, request, account, holder.
 
-The fields travel in one context variable. A task binds them once at its edge, and every line
-that is written underneath carries them, whoever writes it.
+The fields are kept in one context variable. A task binds them once, at its beginning, and every
+line that is logged within it has them, no matter by which code.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _holder: ContextVar[Callable[[], str] | None] = ContextVar("holder", default=Non
 def chat_tag(account: str, chat: int) -> str:
     """A chat's short name in logs and traces, the same in every process and after a restart.
 
-    It is a hash of the chat's row, keyed with the account's own name at its platform: it has
-    nothing of the person's address in it, so that not even trying every phone number finds
-    whose it is; and chats of two installations do not share it by having the same row.
+    It is a hash of the number of the chat's row, keyed with the account's own name at its platform.
+    The person's address is no part of it, so nobody can find the person by trying every phone
+    number. The key keeps chats of two installations apart whose rows have the same number.
     """
     key = hashlib.sha256(account.encode()).digest()
     return "c" + hashlib.blake2s(str(chat).encode(), key=key, digest_size=5).hexdigest()
 
 
 def bind(**facts: Fact | None) -> None:
-    """Add fields to every line of this task from here on. None adds nothing."""
+    """Add fields to every later line of this task. A field that is None is not added."""
     _facts.set(_and(facts))
 
 
 @contextmanager
 def about(**facts: Fact | None) -> Iterator[None]:
-    """Add fields to every line that is written in the body. None adds nothing."""
+    """Add fields to every line that is logged in the body. A field that is None is not added."""
     before = _facts.set(_and(facts))
     try:
         yield
@@ -46,18 +46,18 @@ def about(**facts: Fact | None) -> Iterator[None]:
 
 
 def fields() -> Mapping[str, Fact]:
-    """The fields of a line that is written here."""
+    """The fields that a line logged here has."""
     return _facts.get()
 
 
 def held_by(name: Callable[[], str]) -> None:
-    """Say whose lines these are, in this task and those that it starts: the holder's name,
-    asked for each line, since a process can get another."""
+    """Name the holder in the lines of this task and of those that it starts. `name` is called for
+    each line, since a process can get another holder."""
     _holder.set(name)
 
 
 def holder() -> str:
-    """The name of the holder that this task belongs to; empty where there is none."""
+    """The name of the holder to which this task belongs; empty if there is none."""
     name = _holder.get()
     return "" if name is None else name()
 

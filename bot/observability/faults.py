@@ -1,8 +1,9 @@
-"""An exception out of a builder's code: the places in it, and as much of the words as may be told.
+"""An exception out of a builder's code: its places in that code, and as much of its message as may
+be told.
 
-A builder at a terminal sees it whole. In a log that others keep it is told by its type, by the
-places in the builder's own files, and by its words where none of the turn's are among them. One
-that came through none of these files keeps its words to itself: a provider's may quote anything.
+A builder at a terminal sees the whole exception. A log gets its type, the places in the builder's
+own files, and its message if that holds no words of the turn. The message of an exception that came
+through none of these files is never told: it may be a provider's, and quote anything.
 """
 
 from __future__ import annotations
@@ -21,30 +22,31 @@ from bot.observability.redaction import explain, frames, is_installed, is_ours, 
 _MOST_PLACES = 8
 _MOST_CAUSES = 4
 _LONGEST = 300
-"""Characters of an exception's words that a line takes."""
+"""The most characters of an exception's message in a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An exception, and what had been spoken in the turn in which it was raised."""
+    """An exception, and the words of the turn in which it was raised."""
 
     error: BaseException
     spoken: Spoken
 
     @property
     def said(self) -> str:
-        """The type, and the words where they may be told."""
+        """The exception's type, and its message if that may be told."""
         return self._told(self.error)
 
     @property
     def causes(self) -> str:
-        """The errors that led to it, told likewise."""
+        """The errors that led to the exception, each told like it."""
         led = islice(led_to(self.error), _MOST_CAUSES)
         return " < ".join(map(self._told, led))
 
     @property
     def places(self) -> str:
-        """The places in the builder's code; where it came through none of it, in all code."""
+        """The places in the builder's code that the exception came through; if there are none, the
+        places in all code."""
         return places(self.error) or frames(self.error)
 
     def __str__(self) -> str:
@@ -68,8 +70,8 @@ class Fault:
 
 
 def places(error: BaseException) -> str:
-    """The places in the builder's files that an exception came through, or else those of what led
-    to it: `file:line function`, innermost last."""
+    """The places in the builder's files that the exception came through, or if there are none,
+    those of the first error that led to it and has some: `file:line function`, innermost last."""
     for found in (error, *led_to(error)):
         steps = [
             f"{_file(frame.f_code.co_filename)}:{line} {frame.f_code.co_qualname}"
@@ -82,8 +84,8 @@ def places(error: BaseException) -> str:
 
 
 def whole(error: BaseException) -> str:
-    """The traceback as Python prints it, from the builder's code on; of a file that Python could
-    not read, the line."""
+    """The traceback as Python prints it, beginning with the builder's code. For a syntax error of
+    the builder's file, only the line."""
     if isinstance(error, SyntaxError) and not places(error):
         return "".join(traceback.format_exception_only(error)).rstrip()
     began = error.__traceback__
@@ -102,7 +104,8 @@ def _is_builders(module: str, file: str) -> bool:
 
 @cache
 def _file(name: str) -> str:
-    """A file without what only this machine knows: as seen from where it was imported."""
+    """The file's path without the part that is private to this machine: relative to the entry of
+    `sys.path` from which it was imported."""
     file = Path(name)
     roots = [Path(entry or Path.cwd()) for entry in sys.path]
     found = [file.relative_to(root) for root in roots if file.is_relative_to(root)]

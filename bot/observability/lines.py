@@ -1,5 +1,5 @@
-"""A line of the log as it is written: its fields, what is told of an exception, scrubbed of the
-rest, so that no caller has to think of it."""
+"""The formatter of log lines: it orders the fields, reduces an exception to the parts that may be
+told, and scrubs every text, so that no caller has to think of it."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ OUR_FIELDS = (
     "exception",
     "trace_id",
 )
-"""The fields of a line, in their order."""
+"""Our fields of a line, in the order in which they are written."""
 
 _AS_THEY_ARE = frozenset(OUR_FIELDS) - {"event", "error", "causes", "exception"}
-"""Fields that only we fill, with names and numbers of ours."""
+"""Fields that are not scrubbed: only we fill them, with names and numbers of ours."""
 
 
 def send_structlog() -> None:
-    """Send what is written by structlog to the logs of the standard library, and so to ours."""
+    """Send lines that are logged by structlog to the standard library's loggers, and so to ours."""
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -60,7 +60,7 @@ def send_structlog() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """The form of lines. `whole`: with an agent's exceptions as Python prints them."""
+    """The form of lines. `whole`: an agent's exceptions are shown as Python prints them."""
 
     as_json: bool
     colors: bool
@@ -68,7 +68,7 @@ class Looks:
 
 
 class Lines(ProcessorFormatter):
-    """A record as a line of JSON, or as one for people."""
+    """Formats a record as a line of JSON, or as one for people."""
 
     def __init__(self, secrets: tuple[str, ...], looks: Looks) -> None:
         self._secrets = secrets
@@ -106,7 +106,7 @@ class Lines(ProcessorFormatter):
         return super().format(record)
 
     def _frame(self, _logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
-        """The fields that every line begins with."""
+        """Put the fields first with which every line begins."""
         record: logging.LogRecord = event["_record"]
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         first = {
@@ -120,7 +120,7 @@ class Lines(ProcessorFormatter):
         return {**first, **event}
 
     def _fault(self, _logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
-        """The exception as fields; a stack that was asked for is left out."""
+        """Replace an exception by fields that describe it. A stack (`stack_info`) is dropped."""
         event.pop("stack_info", None)
         fault = event.pop("fault", None)
         if isinstance(fault, Fault):
@@ -139,8 +139,9 @@ class Lines(ProcessorFormatter):
         return event
 
     def _of_agent(self, fault: Fault) -> dict[str, str]:
-        """An exception out of a builder's code. For people nothing is said twice, and our own
-        errors say it all."""
+        """The fields for an exception out of a builder's code. A line for people that shows it
+        whole has no other field, so that nothing is said twice. Errors of our own need neither a
+        traceback nor frames."""
         ours = isinstance(fault.error, ForOperators)
         shown = {"exception": whole(fault.error)} if self._looks.whole and not ours else {}
         if shown and not self._looks.as_json:

@@ -1,8 +1,8 @@
-"""Logs: one line an event, on standard error; `docs/logs.md` lists the words kept out of them.
+"""Logs: one line for each event, on standard error; `docs/logs.md` lists what is kept out of them.
 
-Everything comes out through one formatter (`bot/observability/lines.py`): our loggers, those of
-libraries, structlog's, and errors that nobody handled. It is loaded with the first line, for most
-commands write none.
+Everything goes through one formatter (`bot/observability/lines.py`): our own loggers, those of
+libraries, structlog's, and errors that nobody handled. The formatter is imported with the first
+line, since most commands write none.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ with lazy_imports(__name__):
 
 _STANDARD_ERROR = 2
 _WAITING = 1_000
-"""Lines that may wait for a reader of the log; those beyond them are dropped and counted."""
+"""The most lines that wait to be written; lines beyond them are dropped and counted."""
 _LAST_LINES = 1.0
-"""Seconds for which the end of the process waits for them."""
+"""Seconds that a process which ends waits until its last lines are written."""
 
 _log = logging.getLogger("answerback")
 
@@ -53,11 +53,14 @@ def set_up_logs(
     development: bool = False,
     foreign: bool = True,
 ) -> None:
-    """Log from `level` on, and what libraries say from WARNING on (they would print texts
-    and URLs with tokens below it), to a file by its number. `secrets` are never printed,
-    wherever they come from. An agent's exceptions are shown whole on a terminal and where
-    somebody develops; only there builders are told of what is no fault but looks like one. With
-    `foreign` there is code that is not ours, and may write its lines by structlog."""
+    """Send logs to the file descriptor `to`: our own lines from `level` up, and those of libraries
+    from WARNING up, since below it they print texts and URLs with tokens.
+
+    `secrets` are removed from every line. On a terminal, or with `development`, an agent's
+    exceptions are shown with their whole traceback, and only there builders are told of things
+    that are no fault but look like one. `foreign`: code that is not ours will run, and may log by
+    structlog.
+    """
     out = _Out(to)
     longest_first = tuple(sorted(secrets, key=len, reverse=True))
     terminal = os.isatty(to)
@@ -81,7 +84,8 @@ def set_up_logs(
 
 
 def report_from_loop(_loop: asyncio.AbstractEventLoop, found: dict[str, Any]) -> None:
-    """An event loop's exception handler: its own words quote what callbacks were given."""
+    """Log an error that an event loop reports, as its exception handler. The loop's own message is
+    replaced by a fixed one, because it quotes arguments of callbacks."""
     said = str(found.get("message", ""))
     what = next((known for known in _LOOP_SAYS if said.startswith(known)), "Error in the loop")
     task = found.get("task") or found.get("future")
@@ -103,8 +107,9 @@ def _unhandled_in_thread(found: threading.ExceptHookArgs) -> None:
 
 
 class _Out(logging.Handler):
-    """Hands lines to a thread that writes them: a reader of the log who stops reading stops
-    nobody else. One that can't be written is lost, and its arguments are not shown."""
+    """Hands lines to a thread that writes them, so that a reader of the log who stops reading
+    blocks nobody. A record that can't be formatted is lost: a line says so, without its
+    arguments."""
 
     def __init__(self, file: int) -> None:
         super().__init__()
@@ -128,7 +133,7 @@ class _Out(logging.Handler):
             self._dropped += 1
 
     def flush(self) -> None:
-        """Wait a moment until what was said is written."""
+        """Wait until all lines are written, for a second at most."""
         done = self._lines.all_tasks_done
         with done:
             done.wait_for(lambda: not self._lines.unfinished_tasks, _LAST_LINES)
@@ -137,7 +142,7 @@ class _Out(logging.Handler):
         told = 0
         while True:
             lines = [self._lines.get()]
-            # All at once: each write costs a wait for the interpreter.
+            # All in one write: after each one the thread has to wait for the interpreter again.
             lines += [self._lines.get() for _ in range(self._lines.qsize())]
             taken = len(lines)
             if lost := self._dropped - told:
@@ -148,7 +153,8 @@ class _Out(logging.Handler):
                 self._lines.task_done()
 
     def _send(self, lines: str) -> None:
-        # Past Python's own buffer: a thread that waits in that one keeps the process from ending.
+        # Not through Python's buffered stream: a thread blocked in one keeps the process from
+        # ending.
         left = f"{lines}\n".encode("utf-8", "backslashreplace")
         with suppress(OSError):
             while left:

@@ -1,6 +1,6 @@
-"""The process's metrics. No label grows with chats, and none holds what a person wrote.
+"""The process's metrics. No label's values grow with chats, and none holds a person's words.
 
-What each is for stands in docs/metrics.md, which a test holds against this.
+docs/metrics.md says what each metric is for; a test compares it with this module.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Observer:
         )
         self.followers = gauge("answerback_followers", "Clients that follow a chat here.")
 
-        # Of the whole service, from the database; refreshed every few seconds.
+        # These are of the whole service: read from the database every few seconds.
         self.runs = gauge(
             "answerback_runs", "Runs of the whole service by state, counted to 10000.", ["state"]
         )
@@ -140,7 +140,7 @@ class Observer:
         troubled_tasks: Callable[[], int],
         cut_off: Callable[[], int],
     ) -> None:
-        """Export numbers that others keep, asked for at every scrape. Where no Redis is
+        """Export numbers that other parts keep; they are read at each scrape. Where no Redis is
         configured, hints count as carried."""
         gauge = partial(Gauge, registry=self.registry)
         self.registry.register(_LateRenewals(late_renewals))
@@ -165,7 +165,8 @@ class Observer:
         ).set_function(cut_off)
 
     def stand(self, counts: Mapping[str, int], ages: Mapping[str, float]) -> None:
-        """The whole service's runs by state, and the age in seconds of the oldest."""
+        """Set the gauges of the whole service: its runs by state, and the age of the oldest in
+        seconds."""
         for state, count in counts.items():
             self.runs.labels(state).set(count)
         for state, age in ages.items():

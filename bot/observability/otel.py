@@ -24,7 +24,7 @@ from bot.observability.tracing import Span
 
 _EXPORT_WITHIN = 5.0
 _CLOSE_WITHIN = 2.0
-"""Seconds. A collector that is away must not hold up a process that leaves."""
+"""Seconds. A collector that can't be reached must not hold up a process that shuts down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class OtelTracer:
             name,
             context=self._where(story),
             attributes=_attributes(facts),
-            # Both would write down the exception's words.
+            # Both would record the exception's message.
             record_exception=False,
             set_status_on_exception=False,
         ) as span:
@@ -87,13 +87,14 @@ class OtelTracer:
         closing.join(_CLOSE_WITHIN)
 
     def _where(self, story: str) -> Context | None:
-        """The context to begin a span in: the one that is open, unless its story is another."""
+        """The context in which a span of this story begins. None stands for the open span's: it is
+        of the same story, or the span has no story of its own."""
         if not story:
             return None
         ids = _ids_of(story)
         if trace.get_current_span().get_span_context().trace_id == ids.trace:
             return None
-        # Whether the trace is sampled: every process finds the same, from the id alone.
+        # The decision follows from the trace's id alone, so every process makes the same one.
         decision = self._provider.sampler.should_sample(Context(), ids.trace, "").decision
         sampled = decision is Decision.RECORD_AND_SAMPLE
         flags = TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
@@ -104,9 +105,9 @@ class OtelTracer:
 def over_http(
     endpoint: str, headers: Mapping[str, str], service: str, wall: Callable[[], float]
 ) -> OtelTracer:
-    """A tracer that sends its spans to a collector. `endpoint` is the base, as in
-    OTEL_EXPORTER_OTLP_ENDPOINT; other variables of OpenTelemetry (sampler, batches) are read
-    by its SDK itself."""
+    """A tracer that sends its spans to a collector. `endpoint` is the base address, as in
+    OTEL_EXPORTER_OTLP_ENDPOINT. OpenTelemetry's SDK itself reads its other variables (sampler,
+    batches)."""
     exporter = OTLPSpanExporter(
         endpoint=f"{endpoint.rstrip('/')}/v1/traces",
         headers=dict(headers) or None,
@@ -117,7 +118,7 @@ def over_http(
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """`Span` over OpenTelemetry's."""
+    """A `Span` that wraps OpenTelemetry's."""
 
     span: trace.Span
 
@@ -129,7 +130,7 @@ _given: ContextVar[_Ids | None] = ContextVar("given_ids", default=None)
 
 
 class _GivenIds(RandomIdGenerator):
-    """Random ids, save for a span whose ids follow from its story."""
+    """Random ids, except for the first span of a story, whose ids follow from the story."""
 
     def generate_trace_id(self) -> int:
         given = _given.get()
@@ -142,7 +143,7 @@ class _GivenIds(RandomIdGenerator):
 
 def _ids_of(story: str) -> _Ids:
     digest = hashlib.sha256(story.encode()).digest()
-    # Zero is no id.
+    # Zero is not a valid id.
     return _Ids(int.from_bytes(digest[:16]) or 1, int.from_bytes(digest[16:24]) or 1)
 
 

@@ -1,10 +1,10 @@
 """Finding the words of a turn in a text that may quote them.
 
-An exception of an agent may carry what a person wrote: whole or a piece, in capitals, behind
-`repr`, in a URL, as JSON, Base64 or bytes. A text passes only where no word of the turn is found in
-any of its readings. Words that every sentence has (`the`, `is`) count where three of them follow
-each other as they do in the turn. What is wrong about this errs to the safe side: a message is kept
-back that could have been shown, and its place in the code is told all the same.
+An exception of an agent may carry what a person wrote: whole or in part, in capitals, behind
+`repr`, in a URL, as JSON, Base64 or bytes. A text passes only if no word of the turn is found in
+any of its readings, that is, in the text or in any decoding of it. Common words (`the`, `is`) count
+only where three words in a row are the same as in the turn. Mistakes are meant to fall on the safe
+side: a message is withheld that could have been shown, and its place in the code is still told.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from urllib.parse import unquote_plus
 from bot.domain.turn import HistoryMessage, TurnChat, TurnMessage
 
 _LONGEST = 4_000
-"""Characters of a text that is looked through; a longer one counts as a quotation."""
+"""The most characters of a text that is examined; a longer one counts as a quotation."""
 _MOST_SPOKEN = 300_000
-"""Characters of a turn that are compared; beyond them everything counts as a quotation."""
+"""The most characters of a turn to compare with; if it has more, every text counts as a
+quotation."""
 _ROUNDS = 3
-"""Times that a text is read anew: a URL in a URL, JSON in JSON."""
+"""Rounds of decoding, for nested encodings: a URL in a URL, JSON in JSON."""
 _PIECE = 3
-"""Characters from which on a piece of a word counts."""
+"""The fewest characters of a piece of a word that counts."""
 _PHRASE = 3
-"""Common words in a row that count, as they stand in the turn."""
+"""Words in a row that count if they stand so in the turn, even if all are common."""
 
 _COMMON = frozenset(
     re.findall(
@@ -41,7 +42,7 @@ _COMMON = frozenset(
         """,
     )
 )
-"""The words of which an English sentence is made, whatever it says."""
+"""Words that occur in English sentences on any subject."""
 _ESCAPE = re.compile(
     r"\\(?:u\{?([0-9a-fA-F]{4,6})\}?|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|([0-7]{3})|N\{([^}]+)\}|(.))",
     re.DOTALL,
@@ -53,8 +54,8 @@ _QUOTED_PRINTABLE = re.compile(r"(?:=[0-9A-F]{2})+")
 
 
 class Spoken:
-    """The words that people wrote and were answered, as far as an agent has them: texts, names,
-    addresses, files. More may be heard while it works."""
+    """Everything that an agent has of its people's words and of our answers: texts, names,
+    addresses, files. More can be added while the agent works."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._texts: list[str] = []
@@ -73,7 +74,7 @@ class Spoken:
             self._compared = None
 
     def hear_file(self, content: bytes) -> None:
-        """Add a file. One that is no text says things that can't be compared (a scan, a voice):
+        """Add a file. If it is not text (a scan, a voice message), its words can't be compared:
         from then on every text counts as a quotation."""
         try:
             self.hear(content[: _MOST_SPOKEN + 1].decode())
@@ -81,7 +82,7 @@ class Spoken:
             self._unknown = True
 
     def hear_from(self, other: Spoken) -> None:
-        """Add what another one has heard."""
+        """Add everything that `other` has heard."""
         for text in other._texts:
             self.hear(text)
         self._unknown = self._unknown or other._unknown
@@ -99,7 +100,8 @@ class Spoken:
 def spoken_in(
     chat: TurnChat, messages: Iterable[TurnMessage], history: Iterable[HistoryMessage] = ()
 ) -> Spoken:
-    """The words of a turn: what was said, by whom, where, and the names of files."""
+    """The words of a turn: its texts, the names and addresses of people and chats, and the names of
+    files."""
     spoken = Spoken((chat.address, chat.topic, chat.name))
     for message in messages:
         names = (message.sender_id, message.sender_name, message.forwarded_from)
@@ -123,7 +125,8 @@ def _folded(text: str) -> str:
 
 
 class _Plain:
-    """A text as it is compared: letters and digits without case, accents or look-alikes."""
+    """A text in the form that is compared: without case and accents, and with variants of one
+    character made the same."""
 
     def __init__(self, text: str) -> None:
         self.text = text.casefold() if text.isascii() else _folded(text)
@@ -142,7 +145,7 @@ class _Plain:
 
     @cached_property
     def squeezed(self) -> str:
-        """All words without anything between them."""
+        """All words joined, with nothing between them."""
         return "".join(self.words)
 
     @cached_property
@@ -168,7 +171,7 @@ class _Plain:
 
 
 def _shares(text: _Plain, spoken: _Plain) -> bool:
-    """True when one of the two has a word, or a piece of one, of the other."""
+    """Tell whether one of the two has a word, or a piece of a word, of the other."""
     same = text.telling & spoken.known or text.signs & spoken.signs or text.phrases & spoken.phrases
     if same:
         return True
@@ -176,14 +179,15 @@ def _shares(text: _Plain, spoken: _Plain) -> bool:
         return True
     if any(len(word) >= _PIECE and word in spoken.text for word in text.telling):
         return True
-    # The shortest words would be found across the ends of others.
+    # The shortest words are not looked for in the squeezed text: there they would be found across
+    # the border of two words.
     shortest = (text.text, text.squeezed)
     within = ((word, shortest[len(word) > _PIECE]) for word in spoken.telling)
     return any(len(word) >= _PIECE and word in place for word, place in within)
 
 
 def _readings(text: str) -> Iterator[str]:
-    """The text, and whatever it may have been before somebody wrote it down so."""
+    """The text, and every text that it may be an encoding of."""
     seen = {text}
     new = [text]
     for _ in range(_ROUNDS):
@@ -220,18 +224,18 @@ def _sign(found: re.Match[str]) -> str:
 
 
 def _joined(text: str) -> str:
-    """The text with the pairs of JSON's escapes put together."""
+    """The text with surrogate pairs, as JSON escapes them, joined into characters."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _from_bytes(text: str) -> str:
-    """The text of a `bytes`, whose escapes are those of UTF-8."""
+    """The text with characters that are the bytes of UTF-8, as in the `repr` of bytes, decoded."""
     return re.sub(r"[\x80-\xff]{2,}", lambda m: _text_of(m[0].encode("latin-1")) or m[0], text)
 
 
 def _decoded(text: str) -> str:
     bare = text.rstrip("=").replace("-", "+").replace("_", "/")
-    # It may be cut in the middle of a character.
+    # The Base64 may be cut off in the middle of a character.
     ends = (end for end in range(len(bare), max(len(bare) - 4, 0), -1) if end % 4 != 1)
     found = (_text_of(binascii.a2b_base64(bare[:end] + "=" * (-end % 4))) for end in ends)
     return next(filter(None, found), "")

@@ -1,10 +1,10 @@
-"""Redaction: no person's words of an exception, no secrets of a text reach a line.
+"""Redaction: keep people's words in exceptions, and secrets in any text, out of the log.
 
 An exception of other people's code may quote anything: the message that could not be read,
-the row that could not be written, the URL with the token. No pattern finds a person's words
-in it. So the type is told, the places in the code, and the words only where they are known
-to come from us or from the operating system. `scrub` is for other texts of such code, which
-quote what they were given.
+the row that could not be written, the URL with the token. No pattern can find a person's words
+in it. So a line has the exception's type and the places in the code, and its message only if that
+is known to come from us or from the operating system. `scrub` is for all other texts of such code,
+which may quote their input.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _FROM_THE_SYSTEM = frozenset(
         ("sqlite3", "Error"),
     }
 )
-"""Packages and their classes whose words come from the operating system or from SQLite."""
+"""Packages, and their classes of errors whose messages come from the operating system, from SQLite
+or from Redis."""
 
 _MOST_FRAMES = 12
 _MOST_CAUSES = 4
@@ -38,20 +39,21 @@ _STDLIB = sysconfig.get_path("stdlib")
 
 
 def explain(error: BaseException) -> str:
-    """The error's type, and its words where they can't be a person's."""
+    """The error's type, and its message if that can't hold a person's words."""
     name = type(error).__qualname__
     words = _words(error)
     return f"{name}: {words}" if words else name
 
 
 def causes(error: BaseException) -> Iterator[str]:
-    """The error's causes, each explained; the members of a group before its cause."""
+    """The errors that led to this one, each explained; of a group, its members first."""
     return itertools.islice(map(explain, led_to(error)), _MOST_CAUSES)
 
 
 def frames(error: BaseException) -> str:
-    """The places that it came through, innermost last: in our code and the agent's, and the
-    innermost wherever that is. No line of source, no variable, no path of this machine."""
+    """The places that the error came through, innermost last: those in our code and the agent's,
+    and the innermost in any case. It has no source line, no variable and no path of this
+    machine."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     steps = list(traceback.walk_tb(error.__traceback__))
@@ -76,7 +78,7 @@ def is_installed(file: str) -> bool:
 
 
 def led_to(error: BaseException) -> Iterator[BaseException]:
-    """The errors that led to one: the members of a group, then causes."""
+    """The errors that led to this one: the members of a group, then its causes."""
     if isinstance(error, BaseExceptionGroup):
         yield from error.exceptions
     cause = error.__cause__
@@ -100,7 +102,7 @@ def _words(error: BaseException) -> str:
 
 
 def _of_database(error: BaseException) -> str:
-    """A database's own code for what happened: its words may hold values of the row."""
+    """A database's own code for the error, since its message may hold values of the row."""
     orig = getattr(error, "orig", None)
     if isinstance(orig, BaseException):
         return explain(orig)
@@ -113,15 +115,17 @@ def _of_database(error: BaseException) -> str:
 
 _SHORTEST_SECRET = 4
 _ACTING = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Control, direction and line characters: as escapes they neither end a line nor act."""
+"""Categories of control, formatting, surrogate and line-separator characters. They are written as
+escapes, so that they neither end a line nor act on a terminal."""
 _WORD = r"(?:auth[_-]?token|bot[_-]?token|token|secret|password|passwd|api[_-]?key)"
 _HEADER = r"(?:x-twilio-signature|x-hub-signature-256|x-telegram-bot-api-secret-token|x-api-key)"
 
-# In this order: what is most telling first, so that no later pattern meets a half of it.
+# The order matters: the most specific patterns come first, so that no later one matches a part of
+# what they would replace.
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # Telegram's bot tokens, in URLs of methods and files too.
     (re.compile(r"(?<!\d)\d{5,20}(?::|%3A)[\w-]{20,}", re.IGNORECASE), "<token>"),
-    # JSON Web Tokens: whatever they open, and for whom.
+    # JSON Web Tokens, of any issuer.
     (re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]+){0,2}"), "<token>"),
     # Meta's access tokens, and its message ids: a person's number is in their Base64.
     (re.compile(r"\bEAA[0-9A-Za-z]{16,}"), "<token>"),
@@ -130,7 +134,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b(Basic|Bearer)\s+[\w.~+/-]+=*", re.IGNORECASE), r"\1 <key>"),
     # user:password@ of any URL, a database's or Twilio's.
     (re.compile(r"(?<=://)[^\s/@\"']*:[^\s/\"']*@(?=[\w\[./])"), "<login>@"),
-    # A query carries what was asked, whoever asked it.
+    # The query of any URL: it may hold anything that a person asked.
     (
         re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s?\"'<>]*)\?[^\s\"'<>]*", re.IGNORECASE),
         r"\1?<query>",
@@ -138,14 +142,14 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"({_HEADER}[\"']?\s*[:=,]\s*b?[\"']?)[^\s\"',)}}]+", re.IGNORECASE), r"\1<key>"),
     (re.compile(rf"({_WORD}[\"']?\s*=\s*b?[\"']?)[^\s\"'&,)}}]+", re.IGNORECASE), r"\1<key>"),
     (re.compile(rf"([\"']{_WORD}[\"']\s*:\s*b?[\"'])[^\"']+", re.IGNORECASE), r"\1<key>"),
-    # Twilio's auth tokens, and whatever else is 128 bits of hex.
+    # Twilio's auth tokens, and anything else of 128 bits in hex.
     (re.compile(r"(?<![\w-])[0-9a-f]{32}(?![\w-])", re.IGNORECASE), "<hex>"),
     # Meta's business-scoped user ids: CC.<up to 128>, CC.ENT.<...>.
     (re.compile(r"(?<![\w.])[A-Z]{2}\.(?:ENT\.)?(?=\w*\d)\w{6,}"), "<user>"),
     # Phone numbers: with a plus, as people write them, and in North America's form.
     (re.compile(r"(?:\+|%2B)\d(?:[\s().-]{0,2}\d){4,}(\d)(?!\d)", re.IGNORECASE), r"+…\1"),
     (re.compile(r"(?<![\w.-])\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?![\w.-])"), "<number>"),
-    # Ids of people and chats; our own numbers follow a word that says which they are.
+    # Ids of people and chats. Our own numbers are kept: they follow a word that names them.
     (
         re.compile(r"(?<![\w-])(?<!run )(?<!part )(?<!port )(?<!whatsapp-cloud )-?\d{8,}(?![\w])"),
         "<number>",
@@ -154,7 +158,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def scrub(text: str, secrets: Iterable[str] = ()) -> str:
-    """The text as one line, without secrets, tokens, passwords and whole numbers."""
+    """The text as one line, without secrets, tokens, passwords, phone numbers and long ids."""
     text = _hidden(text, secrets)
     for pattern, instead in _RULES:
         text = pattern.sub(instead, text)
@@ -164,7 +168,8 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
-    """The text in its lines, without these secrets, and with nothing that acts on a terminal."""
+    """The text with its line breaks, without these secrets and without characters that act on a
+    terminal."""
     return "\n".join(map(_inert, _hidden(text, secrets).split("\n")))
 
 

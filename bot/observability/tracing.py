@@ -1,8 +1,8 @@
-"""Traces: a port that does nothing until somebody wants traces.
+"""Traces: a port that does nothing unless tracing is configured.
 
-A *story* is everything that happens to one run, whichever process does it: its spans are one
-trace. The trace's id follows from the story's name alone, so that no process has to tell
-another, and a run that is taken over goes on in the same trace.
+A *story* is everything that happens to one run, in whichever process: its spans form one trace. The
+trace's id is computed from the story's name alone, so no process has to tell it to another, and a
+run that is taken over continues the same trace.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ class Span(Protocol):
     """A span that is open."""
 
     def tell(self, **facts: Fact) -> None:
-        """Add attributes: names and numbers of ours, never a text, an address or a number."""
+        """Add attributes: names and numbers of ours, never a person's text, address or phone
+        number."""
         ...
 
 
@@ -27,17 +28,18 @@ class Tracer(Protocol):
 
     @property
     def listens(self) -> bool:
-        """False when every span goes nowhere, so that nobody needs to name one."""
+        """False if spans are discarded, so that callers need not prepare any."""
         ...
 
     def span(self, name: str, story: str = "", **facts: Fact) -> AbstractContextManager[Span]:
-        """A span around the body, within the one that is open here. `story` names the trace
-        that it belongs to when none of it is open; without one it begins its own."""
+        """A span around the body, as a child of the open span. With a `story` to whose trace the
+        open span does not belong, the span joins that trace instead. With neither a story nor an
+        open span it begins a trace of its own."""
         ...
 
     def first(self, name: str, story: str, seconds: float, **facts: Fact) -> None:
-        """The span from which a story's other spans hang. It ends now and took `seconds`: a
-        run has no name before it is committed."""
+        """Write the root span of a story, which ends now and took `seconds`. It is written
+        afterwards because a run has no name until it is committed."""
         ...
 
     def close(self) -> None:
@@ -46,7 +48,7 @@ class Tracer(Protocol):
 
 
 class NoTracer:
-    """The tracer of a process that nobody traces, and its spans."""
+    """The tracer of a process without tracing; also the only span that it gives."""
 
     listens = False
 
@@ -65,11 +67,11 @@ class NoTracer:
 
 
 def story_of(account: str, run: int) -> str:
-    """The story of a run. `account` is the account's own name at its platform: runs of two
-    installations may have the same number."""
+    """The story of a run. `account` is the account's own name at its platform, without which runs
+    of two installations with the same number would share a story."""
     return f"run {account} {run}"
 
 
 def story_of_request(account: str, request_id: str) -> str:
-    """The story of a message that made no run of its own."""
+    """The story of a message for which no run of its own was made."""
     return f"request {account} {request_id}"

@@ -1,8 +1,8 @@
-"""Acts: the very ones of the command line, shown before they are done.
+"""Acts: the same as on the command line, shown before they are done.
 
-The page of an act says what it would do now, by doing it in a transaction that is rolled back. Its
-button then does it, in one transaction under the same guards: what happened meanwhile makes it too
-late, or refused, in the words that a command would have.
+The page of an act shows what it would do now, by doing it in a transaction that is rolled back. Its
+button then does it, in one transaction under the same guards. If something happened in between, the
+act is too late or refused, and the page says so in the same words as the command.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Do = Callable[[Tx, Runtime, Operator, int], Acted]
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Something that can be done with a run, a part, a chat or a dead letter. `name` is its word
-    in addresses, `label` on its button, and `means` what it is for."""
+    """Something that can be done with a run, a part, a chat or a dead letter (`of`). `name` stands
+    for it in addresses, `label` is the text of its button, and `means` explains it."""
 
     name: str
     of: str
@@ -131,16 +131,16 @@ _ACTS = (
 )
 ACTS = {(act.of, act.name): act for act in _ACTS}
 Choice = tuple[Act, int]
-"""An act and the number of what it would be done with."""
+"""An act, and the number of the row that it would be done with."""
 
 
 def acts_of_run(*names: str, run: int) -> Sequence[Choice]:
-    """Those acts, with this run."""
+    """The acts on runs with these names, for this run."""
     return [(ACTS["run", name], run) for name in names]
 
 
 def choices(item: Stuck) -> Sequence[Choice]:
-    """The acts that may help with something that stands still, the safest first."""
+    """The acts that may help with something that is stuck, the safest first."""
     number = item.id if isinstance(item.id, int) else 0
     match item.kind:
         case Trouble.SET_ASIDE:
@@ -194,7 +194,7 @@ def _exists(tx: Tx, of: str, number: int) -> bool:
 
 
 async def _named(asked: Asked) -> tuple[Act, int]:
-    """The act of the path, and what it would be done with. Raises HTTPException."""
+    """The act that the path names, and the number that it is for. Raises HTTPException."""
     of = asked.request.path_params["of"]
     act, number = ACTS.get((of, asked.request.path_params["act"])), asked.number("number")
     if act is None or not await asked.read(_exists, of, number):
@@ -203,7 +203,7 @@ async def _named(asked: Asked) -> tuple[Act, int]:
 
 
 async def plan(asked: Asked) -> Response:
-    """Show the outcome that an act would have now. Nothing is changed."""
+    """Show the outcome that an act would have now, without changing anything."""
     act, number = await _named(asked)
     acted = await _applied(asked, act, number, dry_run=True)
     return asked.page(
@@ -212,7 +212,7 @@ async def plan(asked: Asked) -> Response:
 
 
 async def do(asked: Asked) -> Response:
-    """Do it, or be told why not."""
+    """Do the act, and show its outcome: done, too late, or refused and why."""
     act, number = await _named(asked)
     acted = await _applied(asked, act, number, dry_run=False)
     status = 200 if acted.result is Result.DONE else 409
@@ -226,19 +226,19 @@ async def _applied(asked: Asked, act: Act, number: int, *, dry_run: bool) -> Act
 
 
 def _back(act: Act, number: int) -> str:
-    """The page of what the act is about."""
+    """The path of the page about the run or chat of an act; empty for a part or a dead letter."""
     return f"/{act.of}s/{number}" if act.of in ("run", "chat") else ""
 
 
 async def plan_recovery(asked: Asked) -> Response:
-    """Show the findings that a recovery pass would have now."""
+    """Show what a recovery pass would release now."""
     dead = await asked.read(diagnostics.dead_runs, asked.tools.lease_seconds)
     says = f"{counted(len(dead), 'run')} of dead processes would be released"
     return asked.page("recovery.html", says=says, done=False)
 
 
 async def do_recovery(asked: Asked) -> Response:
-    """One recovery pass."""
+    """Do one recovery pass, and show what it did."""
     did = await recovering.recover(asked.rt, asked.who)
     says = (
         f"released: {counted(did.released, 'run')}; uncertain: {counted(did.uncertain, 'part')}; "

@@ -1,4 +1,4 @@
-"""The operator's page as an application: every view behind the door, and nothing beside it."""
+"""The operator's page as an application: all views are behind the door."""
 
 from __future__ import annotations
 
@@ -44,16 +44,17 @@ VIEWS: Sequence[View] = (
 MENU = (("", "Now"), (inbox.PATH, "Inbox"), ("/search", "Search"))
 _ACCESS = "answerback_access"
 _FORM_WITHIN = 60.0
-"""Seconds in which a form arrives whole: a photograph of it may come from a telephone."""
+"""Seconds within which a whole form must arrive: it may have a photograph and come from a phone."""
 _FIELDS = 40
 _LONGEST_PATH = 200
-"""Characters; no route of ours has more."""
+"""Characters of a path. All routes of ours are shorter."""
 _log = logging.getLogger("answerback.operator")
 
 
 @dataclass(frozen=True, slots=True)
 class PageTerms:
-    """The operator's page as it is set up. `open_`: others than this machine may come, too."""
+    """The settings of the operator's page. `open_`: it is served to other machines too, not to this
+    one alone."""
 
     operators: Sequence[OperatorAccount]
     public_url: str
@@ -66,12 +67,12 @@ class PageTerms:
 
 @cache
 def _look() -> Look:
-    """The look of every page that a process makes: compiling the templates takes 0.2 s of CPU."""
+    """The one look of this process, cached because compiling its templates takes 0.2 s of CPU."""
     return Look(MENU)
 
 
 class OperatorPage:
-    """The page of one process, an application, under `path`."""
+    """The operator's page of one process, as an ASGI application under `path`."""
 
     path = PATH
 
@@ -104,7 +105,7 @@ class OperatorPage:
         self._app.router.redirect_slashes = False
 
     def leave(self) -> None:
-        """End what is followed here: browsers come again, to another process."""
+        """End all streams: the browsers reconnect, to another process."""
         self._streams.leave()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -131,11 +132,12 @@ class OperatorPage:
 
     def _route(self, view: View) -> Route:
         route = Route(PATH + view.path, self._behind(view), methods=[view.method])
-        route.methods = {view.method}  # No HEAD: of a stream it would have no end.
+        route.methods = {view.method}  # no HEAD: on a stream it would never end
         return route
 
     def _behind(self, view: View) -> Callable[[Request], Awaitable[Any]]:
-        """The view, for those who may ask it."""
+        """The view, guarded: only for operators who are signed in, have its role, and send forms of
+        ours."""
 
         async def answer(request: Request) -> Response | ASGIApp:
             access = _access(request)
@@ -161,7 +163,8 @@ class OperatorPage:
         return answer
 
     def _outside(self, view: View, request: Request, access: Access) -> Response:
-        """The answer to somebody who is not signed in, as far as we are told."""
+        """The answer to a request without a session, perhaps only because its browser kept the
+        cookie back."""
         if view.method != "GET":
             return _refused("you are not signed in any more; nothing was done", 401)
         if "text/event-stream" in request.headers.get("accept", ""):
@@ -170,7 +173,8 @@ class OperatorPage:
             request.headers.get("sec-fetch-site") == "cross-site"
             and request.cookies.get(COOKIE) is None
         ):
-            # A browser keeps the cookie back from a link in somebody's mail: once more, from here.
+            # After a click on a link elsewhere, as in a mail, a browser does not send the cookie:
+            # this page asks for the address once more, from our own site.
             values = {"root": access.root, "again": wanted(access, address(access, request))}
             return self._tools.look.page("from_elsewhere.html", values)
         return way_in(access, request)
@@ -216,7 +220,8 @@ async def _form(request: Request, largest: int, files: int) -> FormData:
 
 
 def _secured(send: Send) -> Send:
-    """`send`, with the headers that every answer has; of a file the policy is its own."""
+    """`send`, with the headers that every answer has. A header that the answer sets itself stays,
+    such as the policy of a file."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

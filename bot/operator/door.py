@@ -1,7 +1,7 @@
 """The door of the operator's page: the access of a request, and the headers of every answer.
 
-Nothing behind it is there for others: to a request from outside, where the page is for this machine
-alone, every path is as unknown as one that never was.
+To a request that may not come in, the page does not exist: if it is for this machine alone, any
+other machine gets the same 404 for each of its paths as for a path that was never there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ PATH = "/operator"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _USUAL_PORTS = {"http": ":80", "https": ":443"}
 _PASSED_ON = ("forwarded", "x-real-ip", "x-forwarded-host", "via")
-"""Headers of proxies that say that somebody else asks, and not whom we could believe."""
+"""Headers of proxies. They show that the request was passed on for somebody else, and are not
+trusted to say for whom."""
 SECURITY: Mapping[str, str] = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -38,9 +39,10 @@ SECURITY: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The way by which a request came. `root` is the path under which a browser reaches our pages,
-    `origin` their origin, and `network` the client's address as far as it can be known. `shared`:
-    the request came through a proxy that is not trusted, so others have the same address."""
+    """The way by which a request came. `root` is the path prefix under which a browser reaches our
+    pages, `origin` their origin, and `network` the client's address as far as it is known.
+    `shared`: the request came through a proxy that is not trusted, so others have the same
+    address."""
 
     root: str
     origin: str
@@ -49,13 +51,13 @@ class Access:
 
     @property
     def secure(self) -> bool:
-        """Tell whether a browser reaches us by TLS."""
+        """Tell whether the browser reaches us over TLS."""
         return self.origin.startswith("https://")
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """The rules. `public_url` may be empty; with `open_` others than this machine may come."""
+    """The rules of access. `public_url` may be empty. `open_`: other machines may come in too."""
 
     public_url: str
     open_: bool
@@ -72,19 +74,19 @@ class Door:
         usual = _USUAL_PORTS.get(public.scheme, "")
         named = host.removesuffix(usual)
         if self.open_ and named and named == public.netloc.casefold().removesuffix(usual):
-            host = named  # As browsers write an origin, whatever the settings say.
+            host = named  # as browsers write an origin: without the usual port
             origin, root = f"{public.scheme}://{host}", public.path
         else:
             here = (
                 from_here(peer, forwarded)
                 and not passed_on
-                # nginx as it comes names nobody, and puts our own address into Host; but no
-                # browser has spoken HTTP/1.0 for long.
+                # nginx in its default configuration adds no such header, and sets Host to our own
+                # address; but it speaks HTTP/1.0, which no browser has done for long.
                 and scope.get("http_version") != "1.0"
             )
             by_tls = self.open_ and public.scheme == "https"
-            # Another site could have its own name lead to this machine, and where others come by
-            # TLS a password sent to any other name of ours would travel without it.
+            # Another site could point its own name at this machine (DNS rebinding). And where
+            # others come over TLS, a password sent to any other name of ours would go without it.
             if (not self.open_ or by_tls) and _hostname(host) not in _LOOPBACK:
                 return None
             if not self.open_ and not here:
@@ -98,7 +100,8 @@ class Door:
 
 
 def is_ours(access: Access, headers: Headers) -> bool:
-    """Tell whether a page of ours sent a form: the browser says so, and no page can deny it."""
+    """Tell whether a page of ours sent a form, by headers that the browser sets and no page can
+    change."""
     origin = headers.get("origin")
     if origin is not None:
         return origin.casefold() == access.origin

@@ -1,9 +1,10 @@
 """Live parts: pieces of a page, sent again when they have changed.
 
-A stream looks at rows as the page itself did, every few seconds. It ends with its session, with
-its browser, and when the process leaves: a browser comes again by itself, to whichever is there.
-It ends too where its operator, or its address, has opened many since: the page says so, and comes
-again when it is asked to, so that two pages never take turns in ending each other.
+Every few seconds a stream reads the same rows as the page itself. It ends with its session, when
+its browser disconnects, and when the process shuts down: the browser then reconnects by itself, to
+another process. It also ends when its session, or its address, has opened too many newer streams.
+Then the page says so and reconnects only when it is asked to, so that two pages never end each
+other's streams in turn.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from bot.domain.ports import Clock
 from bot.operator.sessions import Sessions, SignedIn
 
 EVERY = 2.0
-"""Seconds between two looks."""
+"""Seconds between two looks at the rows."""
 _BEAT = 15.0
 """Seconds after which something is sent even if nothing changed: proxies cut silent streams."""
 _STUCK = 20.0
-"""Seconds that a piece may take to leave."""
+"""Seconds within which a browser must accept what is sent to it."""
 OF_SESSION, OF_ADDRESS, AT_MOST = 8, 60, 200
-"""Streams of a process that one session has, those that come from one address, and all of them.
-A tab that nobody sees has none."""
+"""The most streams of a process: of one session, from one address, and of all together. A hidden
+tab has none."""
 _COME_AGAIN_MS = 2000
 Pieces = Mapping[str, str]
-"""HTML by the id of the element that it stands in."""
+"""HTML by the id of the element that contains it."""
 Look = Callable[[], Awaitable[Pieces]]
 
 
 @dataclass
 class _Shared:
-    """The last look of all who follow the same."""
+    """The latest look, shared by all streams that follow the same pieces."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     pieces: Pieces | None = None
@@ -49,7 +50,7 @@ class _Shared:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of a stream: its session, and the address that is counted."""
+    """The owner of a stream: its session, and its network address. Streams are counted by each."""
 
     session: str
     network: str
@@ -60,7 +61,7 @@ _SESSION, _NETWORK = attrgetter("session"), attrgetter("network")
 
 @dataclass(eq=False)
 class _Opened:
-    """One open stream. `displaced`: it is over because its owner has opened others since."""
+    """One open stream. `displaced`: it was ended to make room for a newer one of its owner."""
 
     owner: Owner
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -78,7 +79,7 @@ class Streams:
     _shared: dict[Hashable, _Shared] = field(default_factory=dict)
 
     def leave(self) -> None:
-        """End every stream, and begin none."""
+        """End every stream, and refuse new ones."""
         self._leaving = True
         for one in self._open:
             one.over.set()
@@ -91,8 +92,9 @@ class Streams:
         every: float = EVERY,
         shared: Hashable = None,
     ) -> ASGIApp:
-        """A stream of what `look` shows, for as long as the session goes on, to a browser at this
-        address. With `shared`, who follows under the same name sees the look of the others."""
+        """A stream of the pieces that `look` gives, for as long as the session lasts, to a browser
+        at the address `network`. Streams with the same `shared` use one another's looks. The answer
+        is a 503 if too many streams are open or the process is shutting down."""
         owner = Owner(session.id, network)
         full = len(self._open) >= AT_MOST and not self._before(owner)
         if self._leaving or full:
@@ -101,7 +103,8 @@ class Streams:
         return _Stream(self, session, owner, look, every, shared)
 
     def _before(self, owner: Owner) -> Sequence[_Opened]:
-        """Those that end when this owner opens one more."""
+        """The streams that must end if this owner opens one more, the oldest of those that count
+        against a full limit."""
         ending: list[_Opened] = []
         for whose, most in ((_SESSION, OF_SESSION), (_NETWORK, OF_ADDRESS)):
             theirs = [one for one in self._open if whose(one.owner) == whose(owner)]
@@ -112,9 +115,10 @@ class Streams:
 
     @contextmanager
     def opened(self, owner: Owner) -> Iterator[_Opened]:
-        """A stream that is counted, in the place of the owner's oldest where that has many."""
+        """Count one stream while the body runs. If the owner has too many, end its oldest."""
         for oldest in self._before(owner):
-            # It counts no more, even if its browser takes nothing and it takes a while to end.
+            # It is no longer counted from here on: if its browser accepts nothing, its end takes a
+            # while.
             self._open.remove(oldest)
             oldest.displaced = True
             oldest.over.set()
@@ -128,7 +132,8 @@ class Streams:
 
     @contextmanager
     def looks(self, look: Look, every: float, shared: Hashable) -> Iterator[Look]:
-        """A look, or another one's that is no older than half of `every` seconds."""
+        """The look to use while the body runs: with `shared`, one that gives the latest pieces of
+        the streams of that name if they are no older than half of `every` seconds."""
         if shared is None:
             yield look
             return
@@ -152,7 +157,7 @@ class Streams:
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """One open stream as an answer."""
+    """A stream as an ASGI response."""
 
     streams: Streams
     session: SignedIn
@@ -182,7 +187,7 @@ class _Stream:
                 if one.displaced:
                     await self._send(send, "event: displaced\ndata: {}\n\n")
             except TimeoutError:
-                return  # It takes nothing: the connection ends with us.
+                return  # the browser accepts nothing; returning closes the connection
             finally:
                 watch.cancel()
                 await asyncio.wait((watch,))

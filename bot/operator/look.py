@@ -1,7 +1,8 @@
-"""The look of the page: templates, and the files that a browser keeps.
+"""The look of the page: templates, and the static files that a browser caches.
 
-Everything that a template shows is escaped, and what could turn the direction of writing is spelled
-out. There is no way in a template to say otherwise: a picture comes as `Markup` from code of ours.
+Everything that a template shows is escaped, and characters that could change the direction of
+writing are spelled out. A template can't turn that off: only code of ours makes `Markup`, for
+pictures.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _ASSETS = ("operator.css", "operator.js", "inbox.css", "inbox.js", "icon.svg")
 
 
 class Look:
-    """Templates and files, read once. `menu` are the pages in the frame: path and name."""
+    """Templates and static files, read once. `menu` has the path and name of each page that the
+    frame links to."""
 
     def __init__(self, menu: Sequence[tuple[str, str]]) -> None:
         kept = files("bot.operator") / "static"
@@ -47,20 +49,20 @@ class Look:
             self._templates.get_template(name)  # an upgrade may change the files any time
 
     def html(self, template: str, values: Mapping[str, object]) -> str:
-        """The template with these values."""
+        """The HTML of a template with these values."""
         return self._templates.get_template(template).render(values)
 
     def page(self, template: str, values: Mapping[str, object], status: int = 200) -> Response:
-        """The same as an answer, which nobody keeps."""
+        """The HTML as a response that no browser or proxy stores."""
         headers = {"Cache-Control": "no-store"}
         return HTMLResponse(self.html(template, values), status, headers)
 
     def asset(self, root: str, name: str) -> str:
-        """The address of a file, which is another one for other content."""
+        """The address of a static file. It has a hash of the content, so it changes with it."""
         return f"{root}{PATH}/static/{self._names[name]}"
 
     async def serve(self, request: Request) -> Response:
-        """A file."""
+        """Serve a static file."""
         content = self._contents.get(request.path_params["name"])
         if content is None:
             return Response("there is no such file\n", 404, media_type="text/plain")

@@ -1,4 +1,4 @@
-"""Passwords: hashed, and compared with what the settings hold."""
+"""Passwords: hashing them, and checking them against the settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bot.domain.operators import OperatorAccount
 from bot.threads import Threads
 
 _AT_ONCE = 2
-"""Hashes that are computed at the same time: each takes 64 MB."""
+"""The most hashes that are computed at the same time: each takes 64 MB."""
 _TO_SETTINGS = str.maketrans("$,", "._")
 _FROM_SETTINGS = str.maketrans("._", "$,")
 _HASHER = PasswordHasher()
@@ -24,13 +24,14 @@ def hashed(password: str) -> str:
 
 
 class Passwords:
-    """The check of what somebody typed, few at a time."""
+    """Checks passwords, a few at a time."""
 
     def __init__(self) -> None:
         self._threads = Threads(_AT_ONCE)
 
     async def match(self, who: OperatorAccount | None, typed: str) -> bool:
-        """Tell whether it is theirs. It takes as long for everybody, and for nobody."""
+        """Tell whether the password is theirs. It takes equally long for every operator, and for
+        None, a name that no operator has."""
         return await self._threads.run(lambda: _matches(who, typed))
 
 

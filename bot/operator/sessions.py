@@ -1,7 +1,9 @@
-"""Sessions of operators: signed, so that every process knows one, and over when their password is.
+"""Sessions of operators: signed tokens that every process can check, valid until the password
+changes.
 
-The key is a secret that all processes share by the database. A token names its operator and carries
-a mark of the credential that opened it: who has another one by now, or none, has no session.
+All processes share the signing key through the database. A token names its operator and has a mark
+of the credential that opened it: when the operator gets another credential, or is removed, the
+session is over.
 """
 
 from __future__ import annotations
@@ -22,18 +24,18 @@ from storage.engine.database import Database
 from storage.views import sessions as session_views
 
 LASTS = 12 * 3600.0
-"""Seconds of a session; a working day."""
+"""Seconds that a session lasts: a working day."""
 _KEY = "operator"
 _JWS = jwt.PyJWS(algorithms=["HS256"])
 _OF_MARK = 3
-"""Hexadecimal digits."""
+"""Hexadecimal digits of the mark of a name."""
 _LONGEST = 2048
-"""Characters of a token."""
+"""The most characters of a token."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """Somebody who is signed in. `form_token` stands in every form that they send."""
+    """Somebody who is signed in. `form_token` has to be in every form that they send."""
 
     id: str
     name: str
@@ -43,7 +45,7 @@ class SignedIn:
 
 
 class Sessions:
-    """The maker and reader of tokens in this process."""
+    """Makes and checks the tokens of sessions."""
 
     def __init__(self, db: Database, clock: Clock, operators: Sequence[OperatorAccount]) -> None:
         self._db = db
@@ -62,7 +64,8 @@ class Sessions:
         return _JWS.encode(json.dumps(claims).encode(), key, algorithm="HS256")
 
     async def find(self, token: str) -> SignedIn | None:
-        """The session of a token, which nobody ended. Raises DatabaseUnavailable."""
+        """The session of a token; None if the token is not valid or the session is over. Raises
+        DatabaseUnavailable."""
         if not token or len(token) > _LONGEST:
             return None
         key = await self._signs()
@@ -75,7 +78,7 @@ class Sessions:
         return session if await self.goes_on(session) else None
 
     async def goes_on(self, session: SignedIn) -> bool:
-        """Tell whether its time is not over, and nobody signed out of it. Raises
+        """Tell whether the session has not expired and was not signed out of. Raises
         DatabaseUnavailable."""
         if self._clock.wall() >= session.until:
             return False
@@ -86,13 +89,13 @@ class Sessions:
         await self._db.write(ended_sessions.end, _named(session.id), session.until)
 
     async def form_token_of(self, browser: str) -> str:
-        """The token of the form by which somebody signs in, in a browser that was given this
-        name. Raises DatabaseUnavailable."""
+        """The form token of the sign-in form in the browser with this random name. Raises
+        DatabaseUnavailable."""
         return form_token(await self._signs(), browser)
 
     async def mark_of(self, name: str) -> str:
-        """A mark by which tries with one name are counted that nobody has: too short to tell what
-        was typed, which may be a password. Raises DatabaseUnavailable."""
+        """A mark of a name that no operator has, under which tries with it are counted. It is too
+        short to reveal what was typed, which may be a password. Raises DatabaseUnavailable."""
         return _digest(await self._signs(), "name", name)[:_OF_MARK]
 
     async def _signs(self) -> bytes:
@@ -103,12 +106,12 @@ class Sessions:
 
 
 def same_token(given: str, right: str) -> bool:
-    """Tell whether a form has the right token, in a time that says nothing about it."""
+    """Tell whether a form has the right token, in constant time."""
     return hmac.compare_digest(given.encode(), right.encode())
 
 
 def form_token(key: bytes, of: str) -> str:
-    """The token of the forms of a session, or of a browser that has none yet."""
+    """The form token of a session, or of a browser that has no session yet."""
     return _digest(key, "form", of)
 
 
@@ -125,7 +128,7 @@ def _named(session: str) -> str:
 
 
 def _claims(token: str, key: bytes) -> Mapping[str, Any]:
-    """The claims of a token of ours; none of any other."""
+    """The claims of a token that we signed; empty for any other."""
     try:
         claims: Mapping[str, Any] = json.loads(_JWS.decode(token, key, algorithms=["HS256"]))
     except (jwt.InvalidTokenError, ValueError):

@@ -1,8 +1,8 @@
-"""Signing in and out. Each try is written down before the password is looked at, so that however
-many processes are asked at once, no more are looked at than the limit allows.
+"""Signing in and out. Each try is recorded before its password is checked, so that no more
+passwords are checked than the limit allows, however many processes are asked at once.
 
-Tries count by the name and the address that they came from, so that who mistypes a password holds
-off nobody else; with a higher limit by the address alone, and one for all.
+Failed tries are counted for each pair of a name and an address, so that somebody who mistypes a
+password locks out nobody else. There are higher limits for each address, and for all together.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _BROWSER = "answerback_operator_form"
 _TRIED, _CAME, _LEFT = "tried to sign in", "signed in", "signed out"
 _WITHIN = 300.0
 _OF_NAME, _FROM_ONE, _FROM_ALL = 10, 30, 100
-"""Tries within so many seconds that did not succeed: of a name from an address, of all names from
-an address, and of all."""
+"""The most failed tries within `_WITHIN` seconds: with one name from one address, from one address,
+and in all."""
 _NOBODY = f"somebody@{ON_PAGE}"
 _SHARED = (
     "all who come to the operator's page by way of %s count as one address: if it is a proxy of "
@@ -41,13 +41,14 @@ _SHARED = (
 )
 _HELD = "after wrong tries sign-in is held off for five minutes %s"
 _TELLS = 20
-"""Addresses of which that is told, of each once."""
+"""The most addresses for which `_SHARED` is logged, once for each."""
 _log = logging.getLogger("answerback.operator")
 
 
 @dataclass(frozen=True, slots=True)
 class _Try:
-    """A try to sign in, as it is counted. `who` tries, which is `came` if it succeeds."""
+    """A try to sign in, as it is counted. The audit log has it under the name `who`, and if it
+    succeeds under `came`. `shared`: others may have the same address."""
 
     who: str
     came: str
@@ -56,12 +57,12 @@ class _Try:
 
     @property
     def why(self) -> str:
-        """The address, as the audit log has it."""
+        """The address, in the words of the audit log."""
         return _from(self.network)
 
     @property
     def source(self) -> str:
-        """The address, with a word on it where it is not one browser's alone."""
+        """The address, with a remark if others may have it too."""
         return f"{self.why}, by way of which others come too" if self.shared else self.why
 
 
@@ -73,20 +74,20 @@ _OLD_FORM = "This form was old or came from elsewhere. Here is a new one."
 
 @dataclass
 class SignIn:
-    """The two forms of whoever is outside, and the way out."""
+    """Signing in, by a form, and signing out."""
 
     rt: Runtime
     look: Look
     sessions: Sessions
     one_password: bool
-    """True where there is nobody to choose."""
+    """True if there is only one operator, so that the form asks for no name."""
     _passwords: Passwords = field(default_factory=Passwords)
     _told: set[str] = field(default_factory=set)
 
     async def ask(
         self, request: Request, access: Access, *, said: str = "", status: int = 200
     ) -> Response:
-        """The form. Raises DatabaseUnavailable."""
+        """Show the form. Raises DatabaseUnavailable."""
         browser = request.cookies.get(_BROWSER) or self.rt.clock.token()
         values = {
             "said": said,
@@ -100,7 +101,8 @@ class SignIn:
         return answer
 
     async def take(self, request: Request, access: Access, form: FormData) -> Response:
-        """Somebody's name and password. Raises DatabaseUnavailable."""
+        """Take the form, and begin a session if the name and password are right. Raises
+        DatabaseUnavailable."""
         browser = request.cookies.get(_BROWSER, "")
         token = await self.sessions.form_token_of(browser)
         if not browser or not same_token(_said(form, "form_token"), token):
@@ -108,7 +110,7 @@ class SignIn:
         name, typed = _said(form, "name").strip(), _said(form, "password")
         who = self.sessions.named(name)
         made = await self._try(name, access)
-        # All tries that are under way are written down by the second look.
+        # By the second check, all tries that are made at the same time are recorded.
         if not await self.rt.db.write(_may_try, made) or await self.rt.db.read(_too_many, made):
             if await self.rt.db.write(_hold_off, made):
                 _log.warning(_HELD, made.source)
@@ -123,11 +125,11 @@ class SignIn:
         return answer
 
     async def _try(self, name: str, access: Access) -> _Try:
-        """The try with this name from there. Raises DatabaseUnavailable."""
+        """A try with this name from the request's address. Raises DatabaseUnavailable."""
         if access.shared and access.network not in self._told and len(self._told) < _TELLS:
             self._told.add(access.network)
             _log.warning(_SHARED, access.network)
-        # Names that nobody has are counted as the others are: nobody can find out which there are.
+        # Unknown names are counted like known ones, so that nobody can find out which exist.
         known = self.sessions.named(name) is not None
         told = name if known else f"an unknown name ({await self.sessions.mark_of(name)})"
         who = f"somebody as {told}@{ON_PAGE}"
@@ -145,12 +147,12 @@ class SignIn:
 
 
 def _said(form: FormData, name: str) -> str:
-    """A field of the form, of letters that can be written down and compared."""
+    """A field of the form, without characters that a database or a comparison would refuse."""
     return clean(str(form.get(name, "")))
 
 
 def wanted(access: Access, path: str) -> str:
-    """The page of ours that somebody wanted; any other address leads to the first one."""
+    """The page of ours that was asked for; the first page if the address is not one of ours."""
     start = f"{access.root}{PATH}"
     known = path == start or path.startswith((f"{start}/", f"{start}?"))
     names = re.split(r"[/?]", unquote(path))
@@ -159,13 +161,13 @@ def wanted(access: Access, path: str) -> str:
 
 
 def address(access: Access, request: Request) -> str:
-    """The address of a request, as its browser has it."""
+    """The path and query of a request, as its browser sees them."""
     query = request.scope["query_string"].decode("latin-1")
     return f"{access.root}{request.scope['path']}" + (f"?{query}" if query else "")
 
 
 def way_in(access: Access, request: Request) -> Response:
-    """The way to the form, and from there back."""
+    """A redirect to the sign-in form, which leads back afterwards."""
     path, start = address(access, request), f"{access.root}{PATH}"
     way = "" if path.rstrip("/") == start else f"?next={quote(path, safe='/')}"
     return RedirectResponse(f"{start}/sign-in{way}", status_code=303)
@@ -176,7 +178,7 @@ def _from(network: str) -> str:
 
 
 def _may_try(tx: Tx, made: _Try) -> bool:
-    """Write the try down, if there may be another one."""
+    """Record the try, if the limits allow one more. Returns whether they do."""
     if _too_many(tx, made, 1):
         return False
     audit_log.note(tx, made.who, _TRIED, made.why)
@@ -184,12 +186,13 @@ def _may_try(tx: Tx, made: _Try) -> bool:
 
 
 def _hold_off(tx: Tx, made: _Try) -> bool:
-    """Write down that no more is looked at. False: it was, a moment ago."""
+    """Record that sign-in is held off. Returns False if that was recorded lately already."""
     return audit_log.note_once(tx, _NOBODY, audit_log.HELD_OFF, made.source, within=_WITHIN)
 
 
 def _too_many(tx: Tx, made: _Try, more: int = 0) -> bool:
-    """Tell whether more tries failed lately than may, with those that are under way."""
+    """Tell whether, with `more` tries added, a limit is exceeded by the tries of late that failed
+    or are still under way."""
     tried = partial(audit_log.count_lately, tx, _TRIED, _WITHIN)
     came = partial(audit_log.count_lately, tx, _CAME, _WITHIN)
     counts = (

@@ -1,8 +1,8 @@
-"""A view: one route of the operator's page, with who may ask it; and the request that asks it.
+"""A view: one route of the operator's page, with the role that it needs; and the request to it.
 
-Whoever adds a page makes a list of views and names it in `bot/operator/app.py`. By the time that a
-view is asked, its operator is signed in and has the role; a form was sent by a page of ours, within
-the size that the view takes.
+To add a page, make a list of views and name it in `bot/operator/app.py`. When a view is called, its
+operator is signed in and has the role, and a form was sent by a page of ours and is within the size
+that the view allows.
 
     async def notes(asked: Asked) -> Response:
         found = await asked.read(notes_of, asked.number("chat"))
@@ -45,21 +45,21 @@ from storage.views.lookup import number_of
 P = ParamSpec("P")
 T = TypeVar("T")
 FORM = 64_000
-"""Bytes of a form without files."""
+"""The most bytes of a form without files."""
 ON_PAGE = "page"
-"""The place behind an operator's name in the audit log, where commands have a host."""
+"""The word behind the @ of an operator's name in the audit log, where commands have their host."""
 READ_WORDS = "read the words"
 _FETCHED = 4
-"""Files of people at once."""
+"""The most files of people that are fetched at the same time."""
 _ONE_READING = 60.0
-"""Seconds within which a page that is loaded again is the same reading."""
+"""Seconds within which loading a page again counts as the same reading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The tools of all views. `heartbeat` in seconds; `canned` is the file of canned texts,
-    `public_url` may be empty; `fetching` has places for files of people, which are in memory until
-    their browser has them."""
+    """The tools of all views. `heartbeat` is in seconds; `canned` is the file of canned texts;
+    `public_url` may be empty. `fetching` limits the files of people that are in memory at once: a
+    file stays there until its browser has it."""
 
     rt: Runtime
     look: Look
@@ -73,7 +73,8 @@ class Tools:
 
 @dataclass
 class Asked:
-    """A request to a view, by somebody who may. `form` is empty where none was sent."""
+    """A request to a view, by somebody who has the role for it. `form` is empty if none was
+    sent."""
 
     request: Request
     tools: Tools
@@ -97,33 +98,33 @@ class Asked:
         return self.session.role.may(Role.ACTING)
 
     def operator(self) -> Operator:
-        """The author of an act, with the reason that the form gives."""
+        """The operator as the author of an act, with the reason from the form."""
         return Operator(self.who, self.said("reason"))
 
     def number(self, name: str) -> int:
-        """A number of the path. Raises HTTPException where nothing could have it."""
+        """A number in the path. Raises HTTPException for one that no row can have."""
         try:
             return number_told(str(self.request.path_params[name]))
         except ValueError:
             raise HTTPException(404, "there is nothing like it") from None
 
     def given(self, name: str) -> str:
-        """A part of the query, as any database takes it; empty where there is none."""
+        """A parameter of the query, cleaned for any database; empty if it is not given."""
         return clean(self.request.query_params.get(name, ""))
 
     def said(self, name: str) -> str:
-        """A field of the form, without blanks around it, as any database takes it; empty where
-        there is none."""
+        """A text field of the form, stripped, and cleaned for any database; empty if it is not
+        given."""
         value = self.form.get(name, "")
         return clean(value).strip() if isinstance(value, str) else ""
 
     def files(self, name: str) -> Sequence[UploadFile]:
-        """The files of a field of the form."""
+        """The files in a field of the form."""
         return [f for f in self.form.getlist(name) if isinstance(f, UploadFile) and f.filename]
 
     def url(self, path: str, /, **query: object) -> str:
-        """The address of a page of ours: `path` begins behind /operator. What is empty is left out
-        of the query."""
+        """The address of a page of ours. `path` is the part behind /operator. Empty values are left
+        out of the query."""
         given = {name: value for name, value in query.items() if value not in ("", None)}
         return f"{self.access.root}{PATH}{path}" + (
             f"?{urlencode(given, doseq=True)}" if given else ""
@@ -132,7 +133,7 @@ class Asked:
     async def read(
         self, question: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Ask the database. Raises DatabaseUnavailable."""
+        """The answer of the database to `question`. Raises DatabaseUnavailable."""
         return await self.rt.db.read(question, *args, **kwargs)
 
     async def record_reading(self, *, run: int | None = None, chat: int | None = None) -> None:
@@ -150,23 +151,23 @@ class Asked:
         await self.rt.db.write(note)
 
     def page(self, template: str, /, status: int = 200, **values: object) -> Response:
-        """The page of a template, in our frame."""
+        """A page made from a template, with the frame that all pages have."""
         return self.tools.look.page(template, self._frame() | values, status)
 
     def piece(self, template: str, /, **values: object) -> str:
-        """The HTML of a template without a frame, for a live part."""
+        """The HTML of a template without the frame, for a live part."""
         return self.tools.look.html(template, self._frame() | values)
 
     def follow(self, look: LookAgain, every: float = EVERY, *, shared: bool = False) -> ASGIApp:
-        """A stream of the pieces that `look` shows, each when it has changed. `shared`: they are
-        the same for everybody of this role who asks for this address, so one look does for all."""
+        """A stream of the pieces that `look` gives, each sent when it has changed. `shared`: they
+        are the same for everybody with this role at this address, so that one look serves all."""
         query = self.request.scope["query_string"]
         name = (self.request.url.path, query, self.acts, self.access.root) if shared else None
         streams, network = self.tools.streams, self.access.network
         return streams.follow(self.session, network, look, every, name)
 
     def to(self, path: str, /, **query: object) -> Response:
-        """The way to another page, after something was done."""
+        """A redirect to another page, after something was done."""
         return RedirectResponse(self.url(path, **query), status_code=303)
 
     def _frame(self) -> dict[str, object]:
@@ -180,7 +181,7 @@ class Asked:
 
 
 def number_told(text: str) -> int:
-    """The number that an address or a form tells. Raises ValueError."""
+    """The number in an address or a form. Raises ValueError."""
     number = number_of(text)
     if number is None:
         raise ValueError("no number of ours")
@@ -192,8 +193,8 @@ Answer = Callable[[Asked], Awaitable[Response | ASGIApp]]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A route behind the door: `path` begins behind /operator. `largest` bounds the bytes of a
-    form, `files` their number."""
+    """A route behind the door. `path` is the part behind /operator. `largest` bounds the bytes of a
+    form with its files, `files` the number of files."""
 
     path: str
     answer: Answer

@@ -1,4 +1,4 @@
-"""The names of the texts. Each value is the key in the language files and in an operator's."""
+"""The names of the texts. Each value is the key in our language files and in an operator's file."""
 
 from __future__ import annotations
 

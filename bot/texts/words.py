@@ -1,7 +1,7 @@
-"""The sentences and command words of every language, read, checked and chosen.
+"""The texts and command words of every language: reading them, checking them, choosing one.
 
-The files of this folder and an operator's own file have the same form; the operator's holds
-one table per language tag:
+Each file of this folder holds one language. An operator's own file has the same entries, in one
+table for each language tag:
 
     [en]
     APOLOGY = "Oops. Please send that again."
@@ -33,21 +33,24 @@ _COMMANDS = {command.value: command for command in Command}
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """Some or all texts of a language, and the whole messages that are commands in it."""
+    """Some or all texts of a language, and its command words: each is a command if it is a whole
+    message."""
 
     texts: Mapping[Text, str] = field(default_factory=dict)
     words: Mapping[Command, tuple[str, ...]] = field(default_factory=dict)
 
     def over(self, below: Language) -> Language:
-        """This language where it says something, `below` elsewhere. Lists are replaced whole."""
+        """This language, with what it lacks taken from `below`. A command's list of words is
+        replaced as a whole."""
         return Language({**below.texts, **self.texts}, {**below.words, **self.words})
 
 
 class Words:
-    """All texts and command words. Built by `load`; `say` never fails for a missing text.
+    """All texts and command words, built by `load`.
 
-    A language is looked for as it is tagged (`pt-BR`), then by its first part (`pt`), then
-    as the default language, then in English.
+    A text is looked up under the full tag of a language (`pt-BR`), then under its first part
+    (`pt`), then in the default language, then in English, which has all texts: `say` never fails
+    for a missing one.
     """
 
     def __init__(
@@ -68,12 +71,11 @@ class Words:
     def load(
         cls, path: Path | None = None, default: str = ENGLISH, *, word_commands: bool = True
     ) -> Words:
-        """The built-in languages, under the operator's file if there is one.
+        """The built-in languages, overridden by the operator's file if there is one.
 
-        `default` is used where a person's language is unknown or not among ours. Without
+        `default` is used if a person's language is unknown or not among ours. Without
         `word_commands` no word is a command, and people are told the slash forms instead.
-        Raises ConfigurationError that names the file, the language and the key of every
-        fault.
+        Raises ConfigurationError that names the file, and the language and key of every fault.
         """
         languages = dict(_built_in())
         if path is not None:
@@ -86,18 +88,19 @@ class Words:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The tags that have texts, the default first."""
+        """The tags of all languages, the default first."""
         return (self._default, *sorted(self._languages.keys() - {self._default}))
 
     def say(self, key: Text, language: str = "", **values: str | int) -> str:
-        """The text in the person's language with its placeholders filled in."""
+        """The text in the person's language, with its placeholders filled in."""
         for candidate in self._chain(language):
             if (template := candidate.texts.get(key)) is not None:
                 return template.format(**values)
         raise LookupError(key)
 
     def table(self, names: Mapping[str, Text]) -> Mapping[str, Mapping[str, str]]:
-        """By language, the default first, its texts under these names."""
+        """The texts under these names, for each language, the default first. A text that a language
+        lacks is left out."""
         return {
             tag: {
                 name: text
@@ -108,19 +111,20 @@ class Words:
         }
 
     def word(self, command: Command, language: str = "") -> str:
-        """The word that a person sends for this command where there is no menu."""
+        """The word that a person sends for this command where there is no menu; its slash form if
+        there is no word."""
         for candidate in self._chain(language) if self._commands else ():
             if words := candidate.words.get(command):
                 return words[0]
         return f"/{command}"
 
     def told(self, command: Command, language: str = "", *, by_words: bool) -> str:
-        """The way in which a person is told to give this command: its word, or its slash form."""
+        """The form of this command that a person is told: its word, or its slash form."""
         return self.word(command, language) if by_words else f"/{command}"
 
     def help(self, language: str = "", *, by_words: bool, data: bool = False) -> str:
-        """The list of commands, with slashes or, on WhatsApp, with words; with `data` those about a
-        person's own data too."""
+        """The list of commands, with slashes or, on WhatsApp, as words. `data` adds those about a
+        person's own data."""
         said = self._help(language, by_words=by_words)
         if not data:
             return said
@@ -139,15 +143,15 @@ class Words:
         )
 
     def menu(self, language: str = "", *, data: bool = False) -> tuple[tuple[str, str], ...]:
-        """The slash commands with their descriptions, for a platform that shows a menu; with `data`
-        those about a person's own data too."""
+        """The slash commands with their descriptions, for a platform that shows a menu. `data` adds
+        those about a person's own data."""
         return tuple(
             (command.value, self.say(Text[f"COMMAND_{command.name}"], language))
             for command in (*SLASH, *(DATA if data else ()))
         )
 
     def command_words(self) -> Mapping[str, Command]:
-        """Every folded phrase of every language that is a command as a whole message."""
+        """Every phrase, folded, that is a command as a whole message, from all languages."""
         return self._commands
 
     def _chain(self, language: str) -> tuple[Language, ...]:
@@ -162,7 +166,8 @@ def _tag(language: str) -> str:
 
 @cache
 def _folded(phrase: str) -> str:
-    """One of our phrases as it is compared; texts of people are not kept so."""
+    """One of our phrases, in the form that is compared. It is cached, so never for people's
+    texts."""
     return fold(phrase)
 
 
@@ -181,20 +186,21 @@ def _built_in() -> Mapping[str, Language]:
 
 
 def _put_over(languages: dict[str, Language], path: Path) -> None:
-    """Put an operator's file over the built-in languages. Its author is told every fault."""
+    """Put an operator's file over the built-in languages. Raises ConfigurationError that names
+    every fault."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{path} is not UTF-8: save it as UTF-8") from error
-    except (ValueError, RecursionError) as error:  # The parser's own, and those that it lets pass.
+    except (ValueError, RecursionError) as error:  # the parser's own, and others that it lets pass
         raise ConfigurationError(f"{path} is not valid TOML: {error}") from error
     faults: list[str] = []
     english = languages[ENGLISH]
     for name, table in tables.items():
         below = languages.pop(_tag(name), Language())
-        # Put last, so that a collision is reported where the operator can change it.
+        # The operator's languages come last, so that a collision is reported in their table.
         languages[_tag(name)] = _read_language(name, table, english, faults).over(below)
     faults += _collisions(languages)
     if faults:
@@ -202,7 +208,8 @@ def _put_over(languages: dict[str, Language], path: Path) -> None:
 
 
 def _collisions(languages: Mapping[str, Language]) -> Iterator[str]:
-    """A phrase means one thing in all languages: WhatsApp does not tell a person's language."""
+    """The phrases with more than one meaning. A phrase must mean the same in all languages, since
+    WhatsApp does not tell a person's language."""
     seen: dict[str, tuple[str, Command]] = {}
     for tag, language in languages.items():
         for command, words in language.words.items():
@@ -216,7 +223,8 @@ def _collisions(languages: Mapping[str, Language]) -> Iterator[str]:
 
 
 def _read_language(tag: str, table: object, pattern: Language, faults: list[str]) -> Language:
-    """The language in a TOML table. `pattern` has the placeholders that each text must have."""
+    """The language in a TOML table; what is wrong is added to `faults`. The texts of `pattern` have
+    the placeholders that each text must have."""
     if not isinstance(table, dict):
         faults.append(f"[{tag}]: must be a table of texts")
         return Language()
@@ -250,7 +258,7 @@ def _text_fault(name: str, value: object, pattern: Language) -> str:
 
 
 def placeholders(template: str) -> frozenset[str]:
-    """The names in braces. Raises ValueError when the braces don't match or hold more."""
+    """The names in braces. Raises ValueError if braces don't match, or hold more than a name."""
     names: set[str] = set()
     for _, name, spec, conversion in Formatter().parse(template):
         if name is None:

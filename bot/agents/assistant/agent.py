@@ -1,8 +1,8 @@
 """AGENT=llm: an assistant on pydantic-ai, with any of its providers.
 
-A turn is one run of a pydantic-ai agent that can be cut off anywhere: what the model answered
-and what the tools returned are steps of the turn, so the next attempt plays the run again and
-goes on where it stopped (`model.py`, `tools.py`).
+A turn is one run of a pydantic-ai agent, and may be cut off anywhere: the model's responses and the
+tools' results are steps of the turn, so the next attempt replays the run and continues where the
+last one stopped (`model.py`, `tools.py`).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from bot.domain.turn import Turn
 from bot.texts import Text, Words
 
 MAX_CALLS = 30
-"""Responses of the model in one turn: a model that calls tools for ever ends there."""
+"""The most responses of the model in one turn: the end of a model that calls tools for ever."""
 _WRONG_ARGUMENTS = 2
-"""Times in a row that a model is told that its arguments for a tool don't fit."""
+"""Times in a row that a model is told that its arguments for a tool are wrong."""
 
 _log = logging.getLogger("answerback.llm")
 
@@ -51,7 +51,8 @@ DEFAULT_PROMPT = (
 
 @dataclass(frozen=True, slots=True)
 class LlmConfig:
-    """`history_tokens` bounds what the model sees of earlier turns, `timeout` (s) a request."""
+    """The assistant's settings. `history_tokens` bounds the history that the model sees, `timeout`
+    (seconds) each request to it."""
 
     prompt: str = DEFAULT_PROMPT
     history_tokens: int = 8000
@@ -67,13 +68,13 @@ class LlmAgent:
         self._model = model
         self._history_tokens = config.history_tokens
         self._timeout = config.timeout
-        # Our own queue tries again, so the SDK must not.
+        # The turn's run retries, so the SDK must not.
         self._settings = ModelSettings(timeout=config.timeout, max_retries=0)
         self._words = words
         self._clock = clock
         self._opening = asyncio.Lock()
         self._open = False
-        # Its greeting would stand between the lines of a terminal chat.
+        # The library's banner would appear in the middle of a chat in the terminal.
         pydantic_ai.BANNER_ENABLED = False
         self._agent: Agent[StoredModel, str] = Agent(
             deps_type=StoredModel,
@@ -84,7 +85,7 @@ class LlmAgent:
         )
 
     async def __call__(self, turn: Turn) -> str:
-        """Raises Retry, GiveUp or ModelFailed."""
+        """The assistant's answer. Raises Retry, GiveUp or ModelFailed."""
         prompt = prompt_of(turn)
         if prompt.is_blank:
             return self._say(Text.NOTHING_TO_READ, turn)
@@ -98,7 +99,8 @@ class LlmAgent:
             return await self._despite(error, model)
 
     async def _despite(self, error: exceptions.AgentRunError, model: StoredModel) -> str:
-        """The answer to a run that ended with an error. Raises what follows instead of one."""
+        """The answer after the agent's run ended with an error. Raises Retry, GiveUp or ModelFailed
+        for an error that leaves no answer."""
         turn, answer = model.turn, of_error(error)
         match answer:
             case ModelAnswer.BUSY:
@@ -113,17 +115,17 @@ class LlmAgent:
                 reason = "the model's window is too small even without the history"
                 raise GiveUp(self._say(Text.APOLOGY, turn), reason) from None
             case ModelAnswer.UNFIT | ModelAnswer.ENDLESS:
-                # Played again, the stored responses would lead here again.
+                # No retry: a replay of the stored responses would end here again.
                 raise GiveUp(self._say(Text.APOLOGY, turn), f"the model: {spell(error)}") from None
             case ModelAnswer.REJECTED | ModelAnswer.BROKEN | ModelAnswer.REFUSES_FILES:
                 raise ModelFailed(spell(error)) from None
             case ModelAnswer.WHOLE | ModelAnswer.CUT | ModelAnswer.CUT_CALL | ModelAnswer.EMPTY:
-                raise AssertionError(answer)  # Responses, which `StoredModel` has dealt with.
+                raise AssertionError(answer)  # kinds of responses: `StoredModel` handles them
             case other:
                 assert_never(other)
 
     async def _within_window(self, prompt: Prompt, model: StoredModel) -> str:
-        """Run, with half of the history each time that the model's window is too small."""
+        """Run the agent; halve the history each time that the model's window is too small."""
         turn = model.turn
         said = past(turn)
         history = within(said, self._history_tokens)
@@ -165,7 +167,7 @@ class LlmAgent:
 
 
 def _circumstances(ctx: RunContext[StoredModel]) -> str:
-    """Instructions with what the model can't know: the time, and where it speaks."""
+    """Instructions on what the model can't know by itself: the time, and the kind of chat."""
     chat = ctx.deps.turn.chat
     now = ctx.deps.turn.reminders.now()
     return (

@@ -1,5 +1,5 @@
-"""The table of what a model, its provider or a gateway can answer, each with the one thing that
-follows. `docs/agents.md` shows it.
+"""The table of all that a model, its provider or a gateway can answer, each with the one reaction
+to it. `docs/agents.md` shows it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from bot.agents.assistant.prompt import is_blank
 
 
 class ModelAnswer(Enum):
-    """One outcome of asking a model. `happens` and `follows` are a row of the table; `remark` is
-    what `runs show` tells of an answer that is not the model's whole one."""
+    """One outcome of asking a model. `happens` and `follows` are a row of the table. `remark` is
+    shown by `runs show` for an answer that is not, or not entirely, the model's own."""
 
     def __init__(self, happens: str, follows: str, remark: str = "") -> None:
         self.happens = happens
@@ -97,7 +97,7 @@ _ERRORS = frozenset({
     "abort", "aborted", "canceled", "cancelled", "error", "failed", "insufficient_system_resource",
     "network_error", "timeout",
 })  # fmt: skip
-"""Reasons to end, as providers spell them."""
+"""The reasons for which a response ended, as providers spell them."""
 
 
 def of_response(response: ModelResponse) -> ModelAnswer:
@@ -151,11 +151,11 @@ _IN_WORDS = (
     ),
     (ModelAnswer.FILTERED, re.compile(r"content.?(filter|policy)|moderation|flagged")),
 )
-"""The words of a rejection, where no status and no type of the library's tells it."""
+"""Words in a rejection that tell its kind where neither its status nor the error's type does."""
 
 
 def of_error(error: exceptions.AgentRunError) -> ModelAnswer:
-    """The kind of an error by which the library ended a run."""
+    """The kind of an error with which the library ended a run."""
     for type_, kind in _OF_ERRORS:
         if isinstance(error, type_):
             return kind

@@ -56,7 +56,8 @@ async def hand_over(reason: str, turn: Turn) -> str:
 
 
 def builtin_functions(web: WebReader, *, people: bool = False) -> list[Function]:
-    """All of them, reading pages with this reader; with `people` there are some to ask for."""
+    """The functions of all built-in tools. `web` reads pages. `people`: there is a team, so the
+    model may ask for a person."""
 
     @safe_to_repeat
     async def web_fetch(url: str) -> str:

@@ -1,5 +1,5 @@
-"""A server that speaks OpenAI's protocol, often a gateway in front of others: it may put their
-errors into a success."""
+"""A server that speaks OpenAI's protocol. Often it is a gateway in front of other providers, which
+may report their errors in a response with status 200."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from bot.agents.assistant.reasoning import without_reasoning
 
 
 class GatewayModel(OpenAIChatModel):
-    """OpenAI's protocol, read with the errors and the reasoning that gateways put into it."""
+    """A model by OpenAI's protocol that copes with the errors and the reasoning that gateways put
+    into a response."""
 
     def _process_response(self, response: ChatCompletion | str, **options: bool) -> ModelResponse:
-        """Raises the error inside a success as if it had come with its own status."""
+        """Read the response. Raises an error inside it as if it had come with its own status."""
         if isinstance(response, ChatCompletion):
             said = response.model_dump(warnings=False)
             if (inside := _inside(said)) is not None:
@@ -30,7 +31,7 @@ class GatewayModel(OpenAIChatModel):
 
 
 def _filled(said: dict[str, Any], model: str) -> dict[str, Any]:
-    """A completion with what small servers leave out of it, and the library asks for."""
+    """The completion, with those fields filled in that small servers omit and the library needs."""
     kept = {**said, "id": said.get("id") or "", "model": said.get("model") or model}
     created = said.get("created")
     kept["created"] = int(created) if isinstance(created, int | float) else 0
@@ -60,7 +61,7 @@ def _choice(number: int, said: dict[str, Any]) -> dict[str, Any]:
         texts = (part.get("text") for part in parts)
         content = "".join(text for text in texts if isinstance(text, str)) or None
     if isinstance(content, str):
-        # The library takes an opening mark without its end for nothing.
+        # The library ignores an opening mark that has no end.
         content = without_reasoning(content)
     calls = message.get("tool_calls")
     calls = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
@@ -84,12 +85,12 @@ def _call(number: int, said: dict[str, Any]) -> dict[str, Any]:
 
 
 _ERROR = ("error", "Error", "fault", "base_resp")
-"""The members in which an error stands, as gateways spell them."""
+"""The names of members that hold an error, as gateways spell them."""
 _NAMES_AN_ERROR = ("code", "status", "type", "detail", "message", "errors")
 
 
 def _inside(said: Mapping[str, Any]) -> object | None:
-    """The error that a body carries, in one of the places where gateways put it."""
+    """The error in a body, from any of the places where gateways put one; None if there is none."""
     choices = said.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     places = [place for place in (said, first) if isinstance(place, Mapping)]
@@ -101,7 +102,7 @@ def _inside(said: Mapping[str, Any]) -> object | None:
 
 
 def _is_none(error: object, *, beside_answer: bool) -> bool:
-    """Tell whether nothing is wrong in an error: some put one beside every answer."""
+    """Tell whether an error object reports no error: some gateways add one to every answer."""
     if not isinstance(error, Mapping):
         return False
     return error.get("status_code") == 0 or (beside_answer and not any(error.values()))
@@ -118,11 +119,12 @@ _STATUS_WORDS = (
 
 
 _WORDS = ("message", "detail", "msg", "status_msg", "faultstring", "Code", "Message")
-"""The members in which an error is told in words."""
+"""The names of members that describe an error in words."""
 
 
 def error_of(inside: object, model: str) -> ModelHTTPError:
-    """The error that `inside` names by a status or in words; an unknown one is a rejection."""
+    """The error that `inside` stands for, by a status or by its words; an unknown one becomes a
+    400, a rejection."""
     named = _innermost(inside)
     kind = " ".join(str(named.get(key, "")).lower() for key in ("code", "type", "status"))
     said = " ".join((kind, *(str(named.get(key, "")) for key in _WORDS))).lower()
@@ -144,7 +146,7 @@ _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
 
 def _innermost(error: object) -> Mapping[str, Any]:
-    """The error in lists and in further errors; bare words are its message."""
+    """The innermost error, unwrapped from lists and outer errors; bare text becomes its message."""
     while True:
         if isinstance(error, list):
             error = error[0] if error else ""
@@ -158,7 +160,7 @@ def _innermost(error: object) -> Mapping[str, Any]:
 
 
 def _status(named: Mapping[str, Any]) -> int:
-    """The HTTP status that an error names; 0 for none."""
+    """The HTTP status that an error names; 0 if it names none."""
     for key in ("code", "status", "status_code", "Code"):
         digits = str(named.get(key, "")).removesuffix(".0")
         if len(digits) == 3 and digits.isascii() and digits.isdigit() and digits[0] in "45":

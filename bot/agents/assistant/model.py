@@ -1,11 +1,11 @@
-"""The model behind LLM_MODEL, and one whose every response is a step of the turn.
+"""The model that LLM_MODEL names, and a wrapper that makes each of its responses a turn's step.
 
-A response is stored before anything acts on it: asked again after a crash, the same request
-returns the stored one and costs nothing. So the whole conversation of a turn is played again
-up to the point where it was cut off, and only what is missing is done. A blank response is
-asked for once more and then replaced, so that none is ever acted on, shown or sent back to a
-provider, which would refuse it; `answers.py` says what follows from every other one. None of a
-provider's words in an error go any further.
+A response is stored before anything acts on it: after a crash the same request returns the stored
+response and costs nothing. So an attempt replays the conversation of the turn up to the point where
+the last one was cut off, and does only the rest. A blank response is requested once more and then
+replaced by a text of ours: none is ever acted on, shown, or sent back to a provider, which would
+refuse it. `answers.py` lists what follows from every other response. The text of a provider's error
+goes no further than this package.
 """
 
 from __future__ import annotations
@@ -55,26 +55,27 @@ _FAMILIES = {
     "mistral": "mistral",
     "deepseek": "deepseek",
 }
-"""Providers by the beginnings of their names and of their models."""
+"""Providers by the beginnings of their own names and of their models' names."""
 _REFUSES_FILES = (exceptions.UserError, NotImplementedError, AssertionError)
-"""Errors of an adapter that takes no files of a kind."""
+"""Errors that an adapter raises for a kind of file that it does not take."""
 _UNREADABLE = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError
 )  # fmt: skip
-"""Errors of an adapter whose provider sent something else than an answer. They may quote it."""
+"""Errors that an adapter raises when a provider's response has not the form of an answer. They may
+quote the response."""
 _MAYBE_FILES = frozenset({ModelAnswer.REJECTED, ModelAnswer.WINDOW})
-"""Refusals for which files may be the reason."""
+"""Refusals that the request's files may have caused."""
 _ASKED_AGAIN = frozenset({ModelAnswer.EMPTY, ModelAnswer.CUT_CALL})
 
 
 def make_model(name: str, base_url: str) -> Model:
-    """`provider:model`; with `base_url` the model of a server that speaks OpenAI's protocol.
-    Raises ConfigurationError."""
+    """The model that `name` gives as `provider:model`; with `base_url`, a model of the server at
+    that address, which speaks OpenAI's protocol. Raises ConfigurationError."""
     if not name:
         raise ConfigurationError(f"LLM_MODEL is empty: {_WRITTEN}")
     try:
         found = None if base_url else infer_model(name)
-        # By its name: a provider that is not asked for need not be installed.
+        # Compared by name: importing the class would need a package that may not be installed.
         if found is not None and type(found).__name__ != "OpenAIChatModel":
             return found
         from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - it takes a second
@@ -94,7 +95,7 @@ def make_model(name: str, base_url: str) -> Model:
 
 
 def _unusable(name: str, said: str) -> str:
-    """The advice for a model that pydantic-ai does not take, from its words about it."""
+    """Advice on a model that pydantic-ai does not accept. `said` is its error message."""
     variables = list(dict.fromkeys(_VARIABLE.findall(said)))
     if variables:
         by = _PROVIDER.search(said)
@@ -111,9 +112,10 @@ def _unusable(name: str, said: str) -> str:
 
 
 class StoredModel(WrapperModel):
-    """`model` for one attempt on `turn`. `number` is that of the response acted on now; 0 plays
-    the conversation again from its beginning. `say` words our own texts for the person; `seconds`
-    bound a whole exchange, also one of which a gateway sends a blank now and then."""
+    """`model` for one attempt on `turn`. `number` is the number of the current response; setting it
+    to 0 replays the conversation from the beginning. `say` gives our own texts in the person's
+    language. `seconds` bounds a whole exchange, even one that a gateway keeps alive by sending
+    blanks."""
 
     def __init__(
         self,
@@ -156,7 +158,7 @@ class StoredModel(WrapperModel):
         return response
 
     async def _instead(self, answer: ModelAnswer, response: ModelResponse) -> ModelResponse:
-        """The response to act on in the place of one that is not whole."""
+        """The response to act on instead of one that is not whole."""
         text = await self.remarked(answer)
         said = [part for part in response.parts if isinstance(part, TextPart)]
         if answer is ModelAnswer.CUT:
@@ -164,7 +166,7 @@ class StoredModel(WrapperModel):
         return ModelResponse(parts=[TextPart(text)], model_name=self.model_name)
 
     async def remarked(self, answer: ModelAnswer) -> str:
-        """Our own words about this answer, which `runs show` tells from now on."""
+        """Our text about this answer for the person. A step records the remark for `runs show`."""
         remark = answer.remark
         await self.turn.step(f"{remark} ({self.number})", lambda: remark, safe_to_repeat=True)
         return self.say(Text.CUT_OFF if answer is ModelAnswer.CUT else Text.EMPTY_ANSWER)
@@ -175,17 +177,17 @@ class StoredModel(WrapperModel):
         settings: ModelSettings | None,
         parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Call the provider; once more without files when it may be they that it refuses.
+        """Call the provider; if it refuses the request, perhaps for its files, once more without.
 
-        A response that can't be read is a failure of this attempt, since the next may be whole:
-        raises ModelFailed.
+        Raises ModelFailed for a response that can't be read: that is a failure of this attempt
+        only, since the next response may be whole.
         """
         while True:
             try:
                 response = _spoken(await self._exchange(messages, settings, parameters))
             except exceptions.AgentRunError as error:
                 kind = of_error(error)
-                if kind is ModelAnswer.UNFIT:  # It is the adapter that does not know the answer.
+                if kind is ModelAnswer.UNFIT:  # the adapter itself could not read the answer
                     raise ModelFailed(spell(error)) from None
                 if kind not in _MAYBE_FILES or not self._files.refused():
                     raise
@@ -214,8 +216,8 @@ class StoredModel(WrapperModel):
 
 
 def _spoken(response: ModelResponse) -> ModelResponse:
-    """The response without reasoning in its texts, and with calls that are told apart by their
-    ids: some servers give two calls the same."""
+    """The response without reasoning in its texts, and with a distinct id for each tool call: some
+    servers give two calls the same id."""
     seen: Counter[str] = Counter()
     parts: list[ModelResponsePart] = []
     for part in response.parts:
@@ -237,18 +239,19 @@ def _cost(stored: Any) -> Cost:
 
 
 class ModelFailed(AnswerbackError):
-    """The model did not answer as it should. For the operator; holds none of its words."""
+    """The model did not answer as it should. The message is for the operator and quotes nothing
+    that the model or its provider said."""
 
 
 def spell(error: Exception) -> str:
-    """An error by its name and its HTTP status."""
+    """The error's type, and its HTTP status if it has one."""
     status = f" ({error.status_code})" if isinstance(error, exceptions.ModelHTTPError) else ""
     return f"{type(error).__name__}{status}"
 
 
 def busy(error: exceptions.AgentRunError, turn: Turn, jitter: float) -> Retry:
-    """Try the turn again: not before the provider asks for, longer with every attempt, spread
-    out."""
+    """A Retry of the turn: no earlier than the provider asks for, after a wait that grows with each
+    attempt and is jittered."""
     asked = error.retry_after if isinstance(error, exceptions.ModelAPIError) else None
     wait = RETRY.model.after(turn.attempt, jitter)
     if asked is not None:

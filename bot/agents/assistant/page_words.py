@@ -1,8 +1,8 @@
-"""The words of an HTML page, as a reader would see them.
+"""The text of an HTML page, as a reader would see it.
 
-The page is a stranger's, and the loop waits for whoever holds the interpreter: one pass, in which
-every piece is looked at once. The standard library's parser begins again at each mark that is not
-ended, and takes minutes for two megabytes of them.
+The page is a stranger's, and parsing it keeps the interpreter from the event loop even in a thread.
+So there is one pass, which looks at every character once. The standard library's parser starts
+anew at each tag that is not closed, and takes minutes for two megabytes of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 _RAW = ("script", "style")
-"""Elements in which nothing is a mark until they end."""
+"""Elements in which nothing counts as a tag until their own end tag."""
 _SILENT = frozenset({"noscript", "template", "svg", "head"})
 _BREAKS = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre"})
 _ENDS = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW}
@@ -21,13 +21,14 @@ _IN_A_MARK = re.compile("[>\"']")
 
 
 def words(page: str) -> str:
-    """The page's text, a line a paragraph. What begins as a mark and never ends is no text."""
+    """The page's text, one paragraph a line. A tag that is never closed, and all behind it, is
+    dropped."""
     lines = (" ".join(line.split()) for line in "".join(_seen(page)).splitlines())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 def _seen(page: str) -> Iterator[str]:
-    """The pieces of text, and line breaks."""
+    """The pieces of visible text, with line breaks between blocks."""
     at = silent = 0
     while at >= 0:
         start = page.find("<", at)
@@ -56,8 +57,8 @@ def _seen(page: str) -> Iterator[str]:
 
 
 def _behind_no_tag(page: str, start: int) -> int:
-    """The place behind a comment or a declaration, -1 where it has no end; behind a `<` that is
-    neither, which is text."""
+    """The index behind a comment or a declaration, -1 if it has no end. Any other `<` is text: the
+    index behind it."""
     if page.startswith("<!--", start):
         end = page.find("-->", start + 2)
         return end + 3 if end >= 0 else -1
@@ -67,7 +68,7 @@ def _behind_no_tag(page: str, start: int) -> int:
 
 
 def _behind(page: str, at: int) -> int:
-    """The place behind the end of a tag, -1 for none: a quote may hold what looks like it."""
+    """The index behind the end of a tag, -1 if it has none. A `>` in quotes does not end it."""
     while (met := _IN_A_MARK.search(page, at)) is not None:
         if met[0] == ">":
             return met.end()

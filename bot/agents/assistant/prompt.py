@@ -1,7 +1,8 @@
 """The prompt: a chat's history within a budget, and the turn's messages with their files.
 
-Files are only marked in it. They are fetched once, when a model is really called, so that a
-replay after a crash fetches nothing, and described where the model does not take them.
+The prompt holds only a mark for each file. Files are fetched once, when a model is really called,
+so that a replay after a crash fetches nothing; a file that the model does not take is described in
+words.
 """
 
 from __future__ import annotations
@@ -31,38 +32,39 @@ MAX_FILE = 10_000_000
 MAX_FILES = 20_000_000
 """Bytes of all files of a turn together."""
 _GUESSED = {"photo": "image/jpeg", "voice": "audio/ogg"}
-"""Media types of what a platform sends without naming one."""
+"""Media types of files that a platform sends without naming one."""
 _ABILITIES = {
     "image": "supports_image_input",
     "audio": "supports_audio_file_input",
     "application/pdf": "supports_document_input",
 }
-"""The entry of a model's profile for a media type, or for the first half of one."""
+"""The key in a model's profile for a media type, or for the part of one before the slash."""
 _INVISIBLE_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _SAID = frozenset({InboundKind.TEXT, InboundKind.RICH, InboundKind.BUTTON})
 _NOBODY = "Somebody"
-"""The name of who speaks in a group without a visible name."""
+"""The name for a speaker in a group whose own name is not visible."""
 MAX_QUOTE = 2000
 """Characters of a quoted message."""
 _TOKENS_A_MESSAGE = 4
 _BYTES_A_TOKEN = 3
-"""Careful for English (four), about right for scripts of two and three bytes a letter."""
+"""Too many tokens for English, which has about four bytes a token; about right for scripts with two
+or three bytes a letter."""
 
 
 def is_blank(text: str) -> bool:
-    """Tell whether nobody could see anything in a text: providers refuse such blocks."""
+    """Tell whether a text has no visible character: providers refuse such blocks."""
     return all(
         unicodedata.category(letter)[0] in "ZC" or letter in _INVISIBLE_LETTERS for letter in text
     )
 
 
 def tokens(text: str) -> int:
-    """About how many tokens a text costs, rather too many than too few."""
+    """An estimate of the tokens that a text costs, rather too high than too low."""
     return len(text.encode(errors="replace")) // _BYTES_A_TOKEN + _TOKENS_A_MESSAGE
 
 
 def past(turn: Turn) -> list[HistoryMessage]:
-    """The history; in a group with the names of who spoke."""
+    """The history; in a group, each message of a person begins with its sender's name."""
     in_group = turn.chat.kind is ChatKind.GROUP
     return [
         replace(said, text=_said(said.sender_name, _unframed(said.text), in_group=in_group))
@@ -73,21 +75,22 @@ def past(turn: Turn) -> list[HistoryMessage]:
 
 
 GOES_ON = "| "
-"""Before each further line of what stands in a frame: none of them can begin another one."""
+"""The prefix of each further line behind a frame (a note of ours in brackets, or a name), so that
+none of these lines can look like the beginning of a frame."""
 _OPENED = re.compile(r"/start(?:@\w+)?\s+(\S+)\s*", re.IGNORECASE)
-"""A start with the payload of a link."""
+"""A /start with the payload of a link."""
 _LIKE_OPENING = frozenset("[\u2045\u27e6\u3010\u3014\u3016\u3018\u301a\ufe47\uff3b")
 _AS_OPENING = str.maketrans(dict.fromkeys(_LIKE_OPENING, "["))
 _OUR_FRAMES = re.compile(r"\s*\[\s*(?:not\s+written|forwarded|in\s+reply|a\s+file|the\s+person)\b")
 
 
 def _apart(text: str) -> str:
-    """Words of several lines, of which only the first follows a frame."""
+    """The text with GOES_ON before each line but the first, which follows a frame."""
     return f"\n{GOES_ON}".join(text.splitlines())
 
 
 def _unframed(text: str) -> str:
-    """A person's words, in which nothing looks like a frame of ours."""
+    """A person's words, with GOES_ON before each line that looks like a frame of ours."""
     lines = text.splitlines(keepends=True)
     return "".join(f"{GOES_ON}{line}" if _looks_framed(line) else line for line in lines)
 
@@ -99,13 +102,13 @@ def _looks_framed(line: str) -> bool:
 
 
 def _said(name: str, text: str, *, in_group: bool) -> str:
-    """Somebody's words, in a group with their name."""
+    """The words, in a group preceded by their author's name."""
     return f"{as_name(name) or _NOBODY}: {_apart(text)}" if in_group else text
 
 
 def within(history: Sequence[HistoryMessage], budget: int) -> list[HistoryMessage]:
-    """The newest visible messages that fit the budget (in tokens), beginning with the person's,
-    neighbours of one side joined."""
+    """The newest visible messages that fit the budget (in tokens), beginning with one of a person;
+    neighbours of the same role are joined."""
     kept: list[HistoryMessage] = []
     for said in reversed(history):
         if is_blank(said.text):
@@ -126,7 +129,7 @@ def within(history: Sequence[HistoryMessage], budget: int) -> list[HistoryMessag
 
 
 def as_messages(history: Sequence[HistoryMessage]) -> list[ModelMessage]:
-    """The history as pydantic-ai takes it: words alone, so no call without its result."""
+    """The history in pydantic-ai's form: texts alone, so it has no call without its result."""
     return [
         ModelRequest(parts=[UserPromptPart(said.text)])
         if said.role == "user"
@@ -137,8 +140,8 @@ def as_messages(history: Sequence[HistoryMessage]) -> list[ModelMessage]:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The turn's messages. `content` are texts; a mark stands where the file of that name in
-    `files` belongs."""
+    """The turn's messages. `content` are texts and marks: a mark is a key in `files`, and stands
+    where that file belongs."""
 
     content: list[str]
     files: dict[str, AttachmentFile]
@@ -186,7 +189,7 @@ def _words(message: TurnMessage, *, in_group: bool) -> str:
 
 
 def described(file: Attachment, why: str) -> str:
-    """A file in words, for a model that does not get it."""
+    """The description of a file for a model that does not get the file itself."""
     facts = [one_line(fact) for fact in (file.kind, file.mime, file.name)]
     facts.append("" if file.size is None else f"{file.size} bytes")
     facts.append("" if file.seconds is None else f"{file.seconds} s long")
@@ -194,7 +197,7 @@ def described(file: Attachment, why: str) -> str:
 
 
 class Files:
-    """Puts the files of a turn in the place of their marks. Once `refused`, in words."""
+    """Replaces marks by the files of a turn; once `refused` was called, by their descriptions."""
 
     def __init__(self, files: Mapping[str, AttachmentFile], profile: ModelProfile) -> None:
         self._files = files
@@ -213,8 +216,8 @@ class Files:
         return [self._filled(message) for message in messages]
 
     def refused(self) -> bool:
-        """The model did not take the request: from now on files are described. False when
-        none was in it, so that something else must be wrong."""
+        """Describe all files from now on, since the model refused the request. False if the request
+        had no file in it, so that something else must be the reason."""
         sent = any(isinstance(content, BinaryContent) for content in self._fetched.values())
         if self._refused or not sent:
             return False
@@ -260,6 +263,6 @@ class Files:
 
 
 def _takes(profile: ModelProfile, mime: str) -> bool:
-    """Tell whether a model takes files of this media type, as far as its profile tells."""
+    """Tell whether a model takes files of this media type, according to its profile."""
     ability = _ABILITIES.get(mime) or _ABILITIES.get(mime.partition("/")[0])
     return ability is not None and bool(profile.get(ability, True))

@@ -1,4 +1,4 @@
-"""Reasoning that a model or its server left in the text of an answer."""
+"""Removing reasoning that a model or its server left in the text of an answer."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ _BEFORE_END = rf"\A(?:(?!<(?:{_NAMES})>).)*?"
 _END_ALONE = re.compile(
     rf"{_BEFORE_END}(?:(?:\A|\n)\s*</(?:{_NAMES})>|</(?:{_NAMES})>\s*\n)", re.IGNORECASE | re.DOTALL
 )
-"""The beginning stands in the prompt: only the end comes back, at the edge of a line."""
+"""Reasoning whose opening mark was in the prompt: the answer has only the closing one, at the
+beginning or the end of a line."""
 _CHANNEL = "<|channel|>"
 _SPOKEN = re.compile(r"<\|channel\|>final\b[^<]*<\|message\|>(.*)\Z", re.DOTALL)
 _END_MARKS = re.compile(r"(?:<\|(?:end|return|im_end|eot_id|endoftext)\|>\s*)+\Z")
 
 
 def without_reasoning(text: str) -> str:
-    """The text as it is meant for the person. What only mentions such marks stays."""
+    """The text without reasoning and end marks. A text that only mentions such marks keeps them."""
     if text.lstrip().startswith(_CHANNEL):
         spoken = _SPOKEN.search(text)
         text = spoken.group(1) if spoken else ""

@@ -1,4 +1,4 @@
-"""A model for tests: its answers are scripted, the questions to it are kept."""
+"""A model for tests: it gives scripted answers and keeps the requests that it gets."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ Answer = ModelResponse | Exception
 
 
 class ScriptedModel:
-    """Gives its answers one after the other, the last one for ever; an error is raised.
+    """Gives its answers one after the other, and the last one for ever; an answer that is an
+    exception is raised.
 
-    `asked` are the conversations that came, one for each call. A call that a death cut off is made
-    again, and takes the next answer. Like a provider, it refuses what has a call without its
-    result, or a block in which nothing can be seen. `before` is awaited within each call.
+    `asked` are the conversations that it was sent, one for each call. A call that was cut off by a
+    crash is made again and takes the next answer. Like a provider, it refuses a conversation that
+    has a call without its result, or a block without a visible character. `before` is awaited
+    within each call.
     """
 
     def __init__(self, *answers: Answer | str, before: Callable[[], Awaitable[None]] | None = None):
@@ -35,7 +37,7 @@ class ScriptedModel:
 
     @property
     def calls(self) -> int:
-        """Times that it was asked."""
+        """The number of calls so far."""
         return len(self.asked)
 
     async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -49,7 +51,7 @@ class ScriptedModel:
         return answer
 
     def heard(self, call: int = -1) -> list[str]:
-        """The texts of the person and ours in one conversation, oldest first."""
+        """The texts of one conversation, the person's and the model's, oldest first."""
         return [text for message in self.asked[call] for text in _texts(message)]
 
 
@@ -65,7 +67,7 @@ def _texts(message: ModelMessage) -> list[str]:
 
 
 def check_whole(messages: Sequence[ModelMessage]) -> None:
-    """The requests that providers refuse with a 400."""
+    """Fail for a conversation that providers refuse with a 400."""
     open_calls: set[str] = set()
     for message in messages:
         for part in message.parts:
@@ -79,15 +81,15 @@ def check_whole(messages: Sequence[ModelMessage]) -> None:
 
 
 def say(text: str) -> ModelResponse:
-    """The model speaks."""
+    """A response with a text."""
     return ModelResponse(parts=[TextPart(text)])
 
 
 def call(tool: str, id_: str = "call-1", **arguments: Any) -> ModelResponse:
-    """The model calls one tool."""
+    """A response with one tool call."""
     return ModelResponse(parts=[ToolCallPart(tool, arguments, tool_call_id=id_)])
 
 
 def calls(*parts: tuple[str, str, dict[str, Any]]) -> ModelResponse:
-    """The model calls several tools at once: (tool, id, arguments)."""
+    """A response with several tool calls: (tool, id, arguments)."""
     return ModelResponse(parts=[ToolCallPart(t, a, tool_call_id=i) for t, i, a in parts])

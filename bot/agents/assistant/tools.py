@@ -1,8 +1,7 @@
-"""Tools: functions with type hints and a docstring that a model may call, each call a step.
+"""Tools: functions with type hints and a docstring that a model may call; each call is a step.
 
-TOOLS=package.module loads the public functions that the module defines, or what its
-`__all__` names. A parameter called `turn` or `idempotency_key` is filled in by us and never
-shown to the model.
+TOOLS=package.module loads the public functions that the module defines, or those that its
+`__all__` names. We fill in a parameter called `turn` or `idempotency_key`; the model never sees it.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ INTERRUPTED = (
     "before you call it once more, or tell the person that it is uncertain."
 )
 MAX_RESULT = 30_000
-"""Characters of a tool's result that the model is shown."""
+"""The most characters of a tool's result that the model is shown."""
 _LONGEST_ID = 100
 _FOR_THE_MODEL = (AttachmentUnavailable, ReminderRefused)
 _OURS = ("turn", "idempotency_key")
@@ -51,8 +50,9 @@ _log = logging.getLogger("answerback.tools")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function and what the model is told of it. `parameters` are keyword-only, with types
-    that are resolved; `given` are the parameters that we fill in."""
+    """A function and its description for the model. `parameters` are those that the model fills in:
+    keyword-only, with resolved types. `given` are those that we fill in. `safe`: a call may be
+    repeated after it was interrupted."""
 
     name: str
     description: str
@@ -62,8 +62,8 @@ class Tool:
     safe: bool
 
     def as_pydantic(self) -> pydantic_ai.Tool[StoredModel]:
-        """The tool for an agent: a function whose signature shows what the model may fill in.
-        Raises ConfigurationError for a type that no model can be told of."""
+        """The tool for an agent: a function whose signature has the parameters that the model fills
+        in. Raises ConfigurationError for a type that can't be described to a model."""
 
         async def call(ctx: RunContext[StoredModel], **arguments: Any) -> Any:
             return await self._call(ctx.deps, ctx.tool_call_id or "", arguments)
@@ -80,8 +80,8 @@ class Tool:
             return pydantic_ai.Tool(call, takes_ctx=True)
 
     async def _call(self, model: StoredModel, call_id: str, arguments: dict[str, Any]) -> Any:
-        """One call. Its step is named by the response that asked for it and by the call's id
-        there, so that it is the same in every attempt."""
+        """Make one call. Its step's name has the number of the response that asked for it and the
+        call's id in that response, so that it is the same in every attempt."""
         if len(call_id) > _LONGEST_ID:
             call_id = hashlib.sha256(call_id.encode()).hexdigest()
         place = f"{model.number}:{self.name}:{call_id}"
@@ -101,9 +101,8 @@ class Tool:
             return "The tool's result can't be used."
 
     def _guarded(self, filled: dict[str, Any], spoken: Spoken) -> Any:
-        """The call, in the form that the function has: a plain one blocks, a coroutine does
-        not. Its failure is a result too, stored like one, and so is an exit, which in a task
-        would end the process."""
+        """The call, async if the function is: a plain function blocks. A failure becomes a result
+        and is stored like one; so does an exit, which in a task would end the process."""
         function = self.function
 
         async def awaited() -> Any:
@@ -121,8 +120,9 @@ class Tool:
         return awaited if inspect.iscoroutinefunction(function) else called
 
     def _failed(self, error: BaseException, spoken: Spoken) -> str:
-        """The failure in words for the model. Other errors' words may come from anywhere: only
-        their kind is told. Ours mean the turn, not the tool, and pass."""
+        """The failure in words for the model. Raises the other errors of Answerback, which concern
+        the turn and not the tool. Of any other exception only the type is told: its message may
+        quote anything."""
         if isinstance(error, _FOR_THE_MODEL):
             return f"It was not done: {error}"
         if isinstance(error, AnswerbackError):
@@ -132,7 +132,8 @@ class Tool:
 
 
 def load_tools(spec: str) -> list[Tool]:
-    """The tools of these modules, separated by commas. Raises ConfigurationError."""
+    """The tools of the modules that `spec` names, separated by commas. Raises
+    ConfigurationError."""
     setting = f"TOOLS={spec}"
     found: list[Tool] = []
     for name in filter(None, (part.strip() for part in spec.split(","))):
@@ -146,7 +147,7 @@ def load_tools(spec: str) -> list[Tool]:
 
 
 def unique(tools: Sequence[Tool]) -> Sequence[Tool]:
-    """The same tools. Raises ConfigurationError when two have one name."""
+    """The same tools. Raises ConfigurationError if two of them have the same name."""
     names = [tool.name for tool in tools]
     for name in names:
         if names.count(name) > 1:
@@ -155,7 +156,7 @@ def unique(tools: Sequence[Tool]) -> Sequence[Tool]:
 
 
 def make_tool(function: Function, setting: str = "TOOLS") -> Tool:
-    """A function as a tool. Raises ConfigurationError that says what it lacks."""
+    """A function as a tool. Raises ConfigurationError that says what the function lacks."""
     name = function.__name__
     described = inspect.getdoc(function) or ""
     if not described.strip():
@@ -197,7 +198,7 @@ def _functions(setting: str, module: ModuleType) -> list[Function]:
 
 
 def _shown(value: Any) -> Any:
-    """A result as JSON, cut where it would crowd out the conversation."""
+    """A result as JSON, cut if it is so long that it would crowd out the conversation."""
     plain = pydantic_core.to_jsonable_python(value)
     text = plain if isinstance(plain, str) else pydantic_core.to_json(plain).decode()
     return plain if len(text) <= MAX_RESULT else f"{text[:MAX_RESULT]}\n[cut here]"

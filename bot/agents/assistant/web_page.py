@@ -1,8 +1,8 @@
 """Reading a public page for a model: bounded, and never from inside our own network.
 
-A name is resolved once, every address that it has must be public, and the connection goes to
-the address that was checked, so that a name can't point elsewhere between check and use. The
-same holds for each redirect. No proxies, cookies or credentials take part.
+A host name is resolved once, all of its addresses must be public, and the connection goes to an
+address that was checked, so that the name can't point elsewhere between check and use. The same
+holds for each redirect. No proxies, cookies or credentials are used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PageUnreadable(Exception):
 
 
 async def addresses(host: str, port: int) -> Sequence[str]:
-    """Every address of a host, numbers included. Raises PageUnreadable."""
+    """Every address of a host, which may be given as an address itself. Raises PageUnreadable."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
@@ -63,7 +63,7 @@ def is_public_address(address: str) -> bool:
 
 
 class WebReader:
-    """Reads pages over HTTP. `resolve` and `is_public` are for tests."""
+    """Reads pages over HTTP. Only tests set `resolve` and `is_public`."""
 
     def __init__(
         self, resolve: Resolve = addresses, is_public: Callable[[str], bool] = is_public_address
@@ -109,12 +109,12 @@ class WebReader:
         found = await self._resolve(url.raw_host.decode("ascii"), port)
         if not found or not all(self._is_public(address) for address in found):
             raise PageUnreadable("it is no public address")
-        # Not every machine has a way to IPv6.
+        # IPv4 first: not every machine has a route to IPv6.
         return min(found, key=lambda address: ":" in address)
 
 
 def _request(url: httpx.URL, address: str) -> httpx.Request:
-    """A request that goes to the checked address and names the host it is for."""
+    """A request to the checked address, with the URL's host in its header and for TLS."""
     host = url.raw_host.decode("ascii")
     named = f"[{host}]" if ":" in host else host
     return httpx.Request(
@@ -151,8 +151,8 @@ async def _page(response: httpx.Response) -> str:
 
 
 def _charset(response: httpx.Response) -> str:
-    """The encoding that a page says it has, if it is one that pages have. Python knows others,
-    which take minutes for two megabytes or are none of text."""
+    """The encoding that a page declares, if it is one that pages use, else UTF-8. Of the other
+    codecs that Python knows, some take minutes for two megabytes, and some do not give text."""
     try:
         name = codecs.lookup(response.charset_encoding or "utf-8").name
     except (LookupError, ValueError):

@@ -1,4 +1,5 @@
-"""An agent behind an address: AGENT=https://... One POST a turn (bot/agents/http/contract.py)."""
+"""An agent behind a URL: AGENT=https://... Each attempt on a turn is one POST, in the form of
+bot/agents/http/contract.py."""
 
 from __future__ import annotations
 
@@ -28,10 +29,11 @@ _READ = frozenset({200, 422})
 
 @dataclass(frozen=True, slots=True)
 class HttpAgentConfig:
-    """The agent's address and its bounds.
+    """The agent's address and its limits.
 
-    `timeout` in seconds bounds a whole exchange (whoever asks ends it at the turn's deadline),
-    `max_body` an answer, `file_bytes` the files sent with a turn (0: described only).
+    `timeout` bounds a whole exchange, in seconds (the caller also ends it at the turn's deadline);
+    `max_body` bounds an answer, and `file_bytes` all files sent with a turn, in bytes. With 0 files
+    are only described.
     """
 
     url: str
@@ -44,8 +46,8 @@ class HttpAgentConfig:
 class HttpAgent:
     """Asks the server, and keeps its errors away from the chat.
 
-    No redirects, no proxies of the environment, no cookies (they would tie chats together)
-    and no retries of its own: the turn is tried again by its run, with the same key.
+    It follows no redirects, uses no proxy from the environment, keeps no cookies (they would mix
+    chats up) and does not retry: the turn's run does, with the same key.
     """
 
     def __init__(self, config: HttpAgentConfig, clock: Clock) -> None:
@@ -59,14 +61,14 @@ class HttpAgent:
             limits=httpx.Limits(
                 max_connections=None,
                 max_keepalive_connections=20,
-                # Many servers close an idle connection after 5 s: a call must not meet that.
+                # Many servers close an idle connection after 5 s, so ours is dropped before that.
                 keepalive_expiry=4.0,
             ),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         )
 
     async def __call__(self, turn: Turn) -> Reply:
-        """Raises Retry, GiveUp, or AgentFailed that names the place and what was wrong."""
+        """Raises Retry, GiveUp, or AgentFailed with the server's address and what went wrong."""
         patience = self._config.timeout
         try:
             async with asyncio.timeout(patience):
@@ -86,8 +88,8 @@ class HttpAgent:
         return reply
 
     async def post(self, body: bytes, key: str, signature: str) -> HttpAnswer:
-        """One exchange, signed unless `signature` is empty. Raises AgentFailed when there was
-        none, or the answer is too large."""
+        """Make one exchange, signed unless `signature` is empty. Raises AgentFailed if it breaks
+        off, or if the answer is too large or compressed."""
         headers = {
             "content-type": "application/json",
             "accept": "application/json",
@@ -110,11 +112,11 @@ class HttpAgent:
         except httpx.ConnectError as error:
             raise AgentFailed(f"{self.place}: can't connect ({error})") from error
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
-            # The last two: httpx reads where a redirect leads, though none is followed.
+            # The last two: httpx parses a redirect's address, although it is not followed.
             raise AgentFailed(f"{self.place}: {type(error).__name__}") from error
 
     async def _body(self, response: httpx.Response) -> bytes:
-        """The bounded body; nothing is read for a status that has no use for it."""
+        """The body, up to `max_body` bytes; empty for a status whose body is not used."""
         if response.status_code not in _READ:
             return b""
         if response.headers.get("content-encoding", "identity") != "identity":
@@ -132,7 +134,7 @@ class HttpAgent:
 
 
 def _place(address: str) -> str:
-    """The address without what may be secret in it: user, password, query."""
+    """The address without the parts that may be secret: user, password, query."""
     try:
         url = httpx.URL(address)
     except httpx.InvalidURL as error:

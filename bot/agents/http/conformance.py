@@ -1,4 +1,4 @@
-"""Asks an agent's server what a life of turns would ask it: `answerback agent check`."""
+"""Trying an agent's server with every kind of turn: `answerback agent check`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bot.domain.reply import Reply
 from bot.domain.turn import HistoryMessage, TurnChat, TurnMessage
 
 SLOW_SECONDS = 45.0
-"""From here on a person is told that it takes longer."""
+"""Seconds after which a person is told that the answer takes longer."""
 STALE_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One line of the report. `seconds` is how long the answer took, None where none came."""
+    """One line of the report. `seconds` is the time that the answer took, None for no answer."""
 
     name: str
     level: Level
@@ -33,7 +33,8 @@ class Trial:
 
 
 async def check(config: HttpAgentConfig, clock: Clock) -> list[Trial]:
-    """Everything that was asked, in order. Raises ConfigurationError for a bad address."""
+    """Try the server; returns all trials in order. After a failure of the first, nothing else is
+    tried. Raises ConfigurationError for a bad address."""
     agent = HttpAgent(config, clock)
     try:
         plain = Probe.fresh(clock, config.timeout)
@@ -55,7 +56,7 @@ async def check(config: HttpAgentConfig, clock: Clock) -> list[Trial]:
 
 
 def kinds(clock: Clock, timeout: float) -> list[tuple[str, Probe]]:
-    """Turns with messages of each kind, by what is new in them."""
+    """Turns with messages of each kind, each with a name for what it tries."""
     fresh = Probe.fresh(clock, timeout)
     cases = [
         ("many scripts and emoji", said("שלום, नमस्ते, 你好 👩‍👩‍👧 \u202eabc\u202c e\u0301")),
@@ -90,7 +91,7 @@ async def _ask(agent: HttpAgent, clock: Clock, name: str, probe: Probe) -> Trial
 
 
 def described(reply: Reply | None, probe: Probe) -> str:
-    """An answer by its size, and whether the agent asked for a person."""
+    """An answer in words: its size, and a note if the agent asked for a person."""
     handoff = ["asked for a person"] if probe.handoffs else []
     if reply is None or reply.silent:
         return ", ".join(["stayed silent", *handoff])
@@ -101,7 +102,7 @@ def described(reply: Reply | None, probe: Probe) -> str:
 
 
 async def _same_again(agent: HttpAgent, plain: Probe) -> Trial:
-    """A turn whose answer was lost on its way is asked again with the same key."""
+    """Ask the same turn twice with the same key, as when its first answer was lost on the way."""
     name = "the same turn again, after a cut"
     try:
         first = await agent(plain)
@@ -168,12 +169,12 @@ class Probe:
 
     @staticmethod
     def fresh(clock: Clock, seconds: float) -> Probe:
-        """A plain turn that was never asked before, with so many seconds to its deadline."""
+        """A plain turn that was never asked before; its deadline is `seconds` away."""
         probe = Probe("", clock.wall() + seconds, (said("Hello, who are you?"),))
         return probe.renamed(clock)
 
     def renamed(self, clock: Clock) -> Probe:
-        """The same turn under an id of its own."""
+        """The same turn with a new request id, sent now."""
         name, now = f"check-{clock.token()}", clock.wall()
         messages = [replace(message, request_id=name, sent_at=now) for message in self.messages]
         return replace(self, request_id=name, messages=tuple(messages), handoffs=[])
@@ -197,7 +198,7 @@ class Probe:
 
 
 class _Picture:
-    """The pixel, as a file of a message."""
+    """A picture of one pixel, as a file of a message."""
 
     info = Attachment("photo", "", "image/png", "pixel.png", len(_PIXEL))
 

@@ -1,15 +1,15 @@
-"""The contract with an agent over HTTP: its question, its answers, the signature.
+"""The contract with an agent over HTTP: the request, the answers, the signature.
 
     POST {"request_id", "idempotency_key", "attempt", "interrupted", "deadline", "chat",
           "messages", "history"}
-    200  {"text", "buttons", "attachments"} or {"silent": true}; with "hand_over": reason, or that
-         alone, a person is asked for
+    200  {"text", "buttons", "attachments"} or {"silent": true}; "hand_over": reason, with these or
+         alone, asks for a person
     422  {"give_up": text}: the person is told that text
-    429, 503 with Retry-After: the turn is tried again then
-    anything else is a failure; nothing of it reaches the chat or a log
+    429, 503 with Retry-After: the turn is tried again after that time
+    anything else is a failure; nothing of its body reaches the chat or a log
 
-Times are epoch seconds. A file comes as `base64` while it fits, else with an `error`. With a
-secret the request is signed (`sign`).
+Times are epoch seconds. A file that fits is sent as `base64`, any other is described with an
+`error`. If a secret is configured, the request is signed (`sign`).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def sign(secret: str, body: bytes, at: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """A response. `retry_after` is the header as it was; `body` only for 200 and 422."""
+    """A response. `retry_after` is the raw header; `body` is read only for 200 and 422."""
 
     status: int
     body: bytes = b""
@@ -113,8 +113,8 @@ class HttpAnswer:
 
 
 def read_answer(answer: HttpAnswer, now: float, *, signed: bool = True) -> Reply:
-    """The reply. Raises Retry, GiveUp or AgentFailed, as the contract says. `now` in epoch s;
-    `signed` says whether the request was."""
+    """The reply in an answer. Raises Retry, GiveUp or AgentFailed, as the contract says. `now` is
+    in epoch seconds; `signed`: the request had a signature."""
     match answer.status:
         case 200:
             return _reply(_object(answer.body))
@@ -139,7 +139,8 @@ def read_answer(answer: HttpAnswer, now: float, *, signed: bool = True) -> Reply
 
 
 def asked_for_person(answer: HttpAnswer) -> str | None:
-    """The reason for which an answer that was read asks for a person; None if it does not."""
+    """The reason for which the answer asks for a person; None if it asks for none. To be called
+    after `read_answer`, which checks the answer."""
     found = _object(answer.body)
     return _text(found, "hand_over").strip() or None
 

@@ -191,7 +191,7 @@ def show(chat: options.Chat, *, text: options.Texts = False, json: options.Json 
 
 
 def _print_notes(kept: Sequence[Note], seen: Seen, *, text: bool) -> None:
-    """Print what colleagues noted, oldest first; the words only with `text`."""
+    """Print colleagues' notes, oldest first; their text only with `text`."""
     for one in kept:
         long = "" if text else f": {len(one.text)} characters; --text shows them"
         render.lines([f"note of {one.who} {seen.when(one.at)}{long}"])
@@ -218,7 +218,7 @@ _HEADS = (RunState.READY, RunState.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """A chat with everything that is shown of it."""
+    """A chat, and everything that is shown of it."""
 
     line: ChatLine
     newest: Sequence[RunLine]

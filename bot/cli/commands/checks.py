@@ -104,7 +104,8 @@ def delete() -> None:
 
 
 def _at_platforms(ask: Callable[[OperatorSession], Awaitable[Sequence[T]]]) -> Sequence[T]:
-    """Ask with the channels open. Raises ConfigurationError, CommandFailed for a refusal."""
+    """Ask the platforms, with the channels open. Raises ConfigurationError, and CommandFailed if a
+    platform refuses."""
 
     async def work(session: OperatorSession) -> Sequence[T]:
         async with session.opened():

@@ -22,7 +22,7 @@ from storage.engine.database import Database, DatabaseSettings
 from storage.statements.tx import Tx
 
 _PATIENCE = 3600
-"""Seconds that the one reading transaction may take."""
+"""Seconds that the transaction which reads the record may take."""
 
 
 async def export(
@@ -34,7 +34,7 @@ async def export(
     *,
     text: bool,
 ) -> None:
-    """Write the record of these chats, and note who did. Raises CommandFailed,
+    """Write the record of these chats, and note in the audit log who did. Raises CommandFailed,
     DatabaseUnavailable."""
     if text and folder is not None:
         raise CommandFailed("--files goes with JSON, which names them: leave out --text", MISUSED)
@@ -43,7 +43,7 @@ async def export(
     try:
         await _export(session, by, of, out, folder, text=text)
     except BrokenPipeError:
-        raise  # Who read it has read enough.
+        raise  # the reader of the pipe has read enough; that is no failure to write
     except OSError as error:
         raise CommandFailed(f"the record was not written: {error.strerror}", MISUSED) from error
 
@@ -75,8 +75,8 @@ async def _export(
 
 @contextmanager
 def _new(out: Path | None) -> Iterator[TextIO]:
-    """A new file that nobody else may read, and that is gone if the body fails; without a name, one
-    that is gone in any case."""
+    """A new file that only its owner may read; it is deleted if the body fails. Without a name, a
+    temporary file, which is always deleted. Raises CommandFailed."""
     if out is None:
         with tempfile.TemporaryFile("w+", encoding="utf-8") as draft:
             yield draft
@@ -94,7 +94,7 @@ def _new(out: Path | None) -> Iterator[TextIO]:
 
 
 def _make(folder: Path) -> None:
-    """Make a folder that nobody else may read, unless there is one. Raises CommandFailed."""
+    """Make a folder that only its owner may read, unless it exists. Raises CommandFailed."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -102,7 +102,7 @@ def _make(folder: Path) -> None:
 
 
 def _folders(session: OperatorSession) -> dict[int, Path]:
-    """The folder of each account that keeps the files of its people in one."""
+    """The folder of people's files, for each account that keeps them in one."""
     endpoints = {
         (endpoint.channel.name, endpoint.channel.account): endpoint
         for endpoint in session.endpoints
@@ -119,7 +119,8 @@ def _record(
     tx: Tx, draft: TextIO, of: Sequence[int], kept: dict[int, Path], folder: Path | None
 ) -> None:
     def save(chat: int, ref: str) -> str | None:
-        """Save the file, readable by us alone. Its own name is somebody else's word."""
+        """Save the file, readable by its owner alone, under its reference: the name that its sender
+        gave it is not trusted."""
         assert folder is not None
         account = chats.get(tx, chat).account
         file = files.find(tx, account, ref)

@@ -1,4 +1,4 @@
-"""`answerback stuck | recover | top`: whatever stands still, and the service at a glance."""
+"""`answerback stuck | recover | top`: everything that is stuck, and the service at a glance."""
 
 from __future__ import annotations
 

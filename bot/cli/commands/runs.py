@@ -44,7 +44,7 @@ with lazy_imports(__name__):
 
 app = typer.Typer(no_args_is_help=True, help="Runs: the obligations to answer, and acts on them.")
 AT_MOST = 1000
-"""Runs that one act changes at most."""
+"""The most runs that one call changes."""
 
 
 @app.command("list")
@@ -241,7 +241,7 @@ def _usage(spent: Usage) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """A run with everything that is shown of it."""
+    """A run, and everything that is shown of it."""
 
     line: RunLine
     course: Sequence[Moment]
@@ -388,7 +388,7 @@ def status(
 
 @dataclass(frozen=True, slots=True)
 class _Status:
-    """The turn status of a message, its run if it has one, and what stands still of that."""
+    """The turn status of a message, its run if it has one, and what is stuck of that run."""
 
     answer: TurnAnswer
     run: RunLine | None = None

@@ -23,7 +23,7 @@ _TALK = (
 
 
 def print_course(course: Sequence[Moment], now: float, *, text: bool) -> None:
-    """Print what happened, in order, each thing once."""
+    """Print the events of a course in order, each once; people's words only with `text`."""
     rows = [
         (when(m.at, now), m.who, _words(told(m, now), m.text if text else ""))
         for m in told_once(course)
@@ -61,5 +61,5 @@ def _said(one: Said, long: str) -> tuple[str, str]:
 
 
 def _words(what: str, text: str) -> str:
-    """The event, and under it, marked as such, the words of people."""
+    """The event, and below it people's words, each line marked as a quotation."""
     return "\n".join(filter(None, (safe(what), quoted(text))))

@@ -1,6 +1,7 @@
-"""Records laid out for a width: a table where it fits without breaking a word, else a card each.
+"""Laying out records for a width: as a table if that fits without breaking a word, else as one card
+for each.
 
-Widths are those of a terminal: a character of Chinese or an emoji takes two columns, a mark none.
+Widths are columns of a terminal: a Chinese character or an emoji takes two, a combining mark none.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ with lazy_imports(__name__):
 
 GAP = "  "
 _READABLE = 24
-"""Columns that prose has at least in a table, if it is that long."""
+"""The least columns for prose in a table, unless the prose is shorter."""
 _INDENT = "    "
 _QUOTE = "> "
 _STYLES = {
@@ -33,20 +34,20 @@ _STYLES = {
 
 
 class Slot(Enum):
-    """The slot of a column in a card, which also says how its values may be broken."""
+    """The place of a column's values in a card, and the way in which they may be broken."""
 
     NUMBER = auto()
-    """At the beginning of the title, behind the column's name."""
+    """In the title, at its beginning, behind the column's name."""
     TITLE = auto()
     """In the title, without the column's name."""
     FACT = auto()
-    """With its name beside other facts; never broken."""
+    """With the column's name, on a line with other facts; never broken."""
     PROSE = auto()
-    """With its name on lines of its own, broken between words."""
+    """With the column's name, on lines of its own, broken between words."""
     WORDS = auto()
-    """As prose, in lines; those that are quoted stay so when they are broken."""
+    """Like prose, of several lines; the pieces of a broken quoted line are marked as quoted too."""
     COMMAND = auto()
-    """As prose, but the command stays whole; what follows its ` # ` says what it does."""
+    """Like prose, but the command stays whole; the text behind its ` # ` explains it."""
 
 
 _BROKEN = (Slot.PROSE, Slot.WORDS, Slot.COMMAND)
@@ -54,7 +55,7 @@ _BROKEN = (Slot.PROSE, Slot.WORDS, Slot.COMMAND)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column by its name."""
+    """A column: its name, and its slot in a card."""
 
     name: str
     slot: Slot = Slot.FACT
@@ -67,7 +68,8 @@ def quoted(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line as pieces, each with its style: a pipe, which has no colours, needs no rich."""
+    """A line as pieces, each with its style, so that output to a pipe, without colours, needs no
+    rich."""
 
     pieces: tuple[tuple[str, str], ...] = ()
 
@@ -89,7 +91,7 @@ class _Cell:
 
     @property
     def lines(self) -> list[str]:
-        """The lines that are never joined with others."""
+        """The lines of the value before any of them is broken."""
         match self.column.slot:
             case Slot.NUMBER | Slot.TITLE | Slot.FACT | Slot.PROSE:
                 return [safe(self.value)]
@@ -102,12 +104,12 @@ class _Cell:
 
     @property
     def natural(self) -> int:
-        """The width in which nothing is broken."""
+        """The least width at which nothing is broken."""
         return max(map(cell_len, self.lines))
 
     @property
     def least(self) -> int:
-        """The width below which this can't be read in a table."""
+        """The least width at which this is readable in a table."""
         match self.column.slot:
             case Slot.NUMBER | Slot.TITLE | Slot.FACT:
                 return self.natural
@@ -119,7 +121,7 @@ class _Cell:
                 assert_never(other)
 
     def wrapped(self, width: int) -> list[str]:
-        """The lines as they stand in so many columns."""
+        """The lines, broken for this width."""
         if self.column.slot not in _BROKEN:
             return self.lines
         if self.column.slot is Slot.COMMAND:
@@ -128,8 +130,8 @@ class _Cell:
 
 
 def wrap(lines: Sequence[str], width: int) -> list[str]:
-    """The lines broken between words. A word that is longer than the width stays whole, for the
-    terminal to break where it can still be copied; wide script is broken between characters."""
+    """The lines, broken between words. A word that is longer than the width stays whole, since it
+    can still be copied when the terminal breaks it; wide script is broken between characters."""
     return [piece for line in lines for piece in _wrapped(line, width)]
 
 
@@ -158,8 +160,8 @@ def _pieces(word: str, width: int) -> Sequence[str]:
 def laid_out(
     columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int | None
 ) -> list[Line]:
-    """Rows as lines for a terminal of this width, without the columns that are empty; None is a
-    pipe, which has every column."""
+    """Rows as lines for a terminal of this width, without empty columns. The width None stands for
+    a pipe, which gets every column."""
     cells = [[_cell(c, value) for c, value in zip(columns, row, strict=True)] for row in rows]
     if width is None:
         return _piped(columns, cells)
@@ -170,14 +172,14 @@ def laid_out(
 
 
 def labelled(column: Column, value: str, width: int | None) -> list[Line]:
-    """One value behind its column's name, as in a card but at the left."""
+    """One value behind its column's name, as in a card but not indented."""
     if width is None:
         return [styled(safe(f"{column.name}: {value}"))]
     return list(_on_its_own(_Cell(column, value), width, ""))
 
 
 def facts(told: Sequence[str], width: int) -> list[str]:
-    """Short facts side by side, as many to a line as fit whole."""
+    """Short facts side by side, as many on a line as fit without being broken."""
     lines: list[str] = []
     for fact in told:
         if lines and cell_len(lines[-1]) + len(GAP) + cell_len(fact) <= width:
@@ -192,7 +194,7 @@ def _cell(column: Column, value: object) -> _Cell:
 
 
 def _piped(columns: Sequence[Column], cells: Sequence[Sequence[_Cell]]) -> list[Line]:
-    """One line a row, however long: for programs that read lines."""
+    """One line for each row, however long: for programs that read lines."""
     rows = [[c.name for c in columns]]
     rows += [[safe(cell.value.replace("\n", "\\n")) for cell in row] for row in cells]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
@@ -202,7 +204,7 @@ def _piped(columns: Sequence[Column], cells: Sequence[Sequence[_Cell]]) -> list[
 def _widths(
     columns: Sequence[Column], cells: Sequence[Sequence[_Cell]], width: int
 ) -> list[int] | None:
-    """The columns' widths in a table, or None where it does not fit."""
+    """The columns' widths in a table; None if it does not fit."""
     names = [cell_len(column.name) for column in columns]
     given, natural = (
         [max([name, *widths]) for name, widths in zip(names, told, strict=True)]
@@ -243,7 +245,8 @@ def _table(
 
 
 def _joined(texts: Sequence[tuple[str, str]], widths: Sequence[int]) -> Line:
-    """One line of a table. A word that is too long for the last column ends where that ends."""
+    """One line of a table. A word that is too long for the last column begins further to the left
+    if there is room, so that it ends where the table ends."""
     pieces: list[tuple[str, str]] = []
     blank = ""
     for (text, style), width in zip(texts, widths, strict=True):
@@ -257,7 +260,7 @@ def _joined(texts: Sequence[tuple[str, str]], widths: Sequence[int]) -> Line:
 
 
 def _moved_left(line: Line, width: int) -> Line:
-    """The line, nearer to the left where a word would else stand beyond the width."""
+    """The line, moved to the left as far as its indentation allows if it is wider than `width`."""
     beyond = cell_len(line.plain) - width
     if beyond <= 0:
         return line

@@ -1,7 +1,7 @@
 """Output of commands: tables, cards and lines for people, JSON for programs.
 
-A terminal is as wide as it says or COLUMNS tells. In a pipe nothing is cut or broken: a row is
-a line there, and nothing is coloured; nor is it where NO_COLOR is set.
+The width is the terminal's own, or COLUMNS. In a pipe nothing is cut, broken or coloured: each row
+is one line. With NO_COLOR a terminal gets no colours either.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _Record = TypeVar("_Record")
 Picture = Sequence[Line]
 
 _NARROWEST = 40
-"""Columns: where there are fewer, lines are left to the terminal."""
+"""The least columns that lines are laid out for; a narrower terminal breaks them itself."""
 
 
 def as_json(value: object) -> None:
-    """Print a value as JSON and nothing else. Only ASCII: safe for any terminal."""
+    """Print a value as JSON and nothing else, in ASCII, which is safe for any terminal."""
     text = json.dumps(value, ensure_ascii=True, indent=2).replace("\x7f", "\\u007f")
     sys.stdout.write(text + "\n")
 
@@ -44,7 +44,7 @@ def listing(
     none: str,
     json: bool,
 ) -> None:
-    """Print records: as JSON, or for people; `none` says that there are none, and what then."""
+    """Print records as JSON, or for people; `none` is the sentence for no records."""
     if json:
         as_json([shape(record) for record in found])
     elif found:
@@ -59,12 +59,12 @@ def lines(texts: Sequence[str]) -> None:
 
 
 def next_step(act: str) -> None:
-    """Print the next command, whole, and what it does."""
+    """Print the next command, unbroken, and its explanation."""
     _print(step(act))
 
 
 def step(act: str) -> Picture:
-    """The next command of a picture."""
+    """The next command, as a part of a picture."""
     return labelled(Column("next", Slot.COMMAND), act, _width())
 
 
@@ -74,13 +74,13 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
 
 
 def sentences(texts: Sequence[str]) -> Picture:
-    """Sentences of a picture."""
+    """Sentences, as a part of a picture."""
     width, whole = _width(), [safe(text) for text in texts]
     return [styled(line) for line in (whole if width is None else wrap(whole, width))]
 
 
 def figures(told: Sequence[tuple[str, object]]) -> Picture:
-    """Names and values of a picture, side by side."""
+    """Names and values, side by side, as a part of a picture."""
     pairs = [safe(f"{name}: {value}") for name, value in told]
     width = _width()
     return [styled(line) for line in ([GAP.join(pairs)] if width is None else facts(pairs, width))]
@@ -89,15 +89,15 @@ def figures(told: Sequence[tuple[str, object]]) -> Picture:
 def section(
     title: str, columns: Sequence[Column], rows: Sequence[Sequence[object]], none: str
 ) -> Picture:
-    """A part of a picture under its title; `none` stands there if it has no rows."""
+    """A table under a title, as a part of a picture; `none` is shown if it has no rows."""
     body = laid_out(columns, rows, _width()) if rows else sentences([none])
     return [Line(), styled(title.upper(), "bold"), *body]
 
 
 @contextmanager
 def screen(*, once: bool) -> Iterator[Callable[[Picture], None]]:
-    """Shows pictures while the body runs, each in the place of the last. One that is shown
-    once stays to be read, and in a pipe each follows the last."""
+    """Show pictures while the body runs, each in the place of the one before. With `once`, or in a
+    pipe, they are printed one below the other."""
     if once or not sys.stdout.isatty():
         yield _print
         return
@@ -107,8 +107,8 @@ def screen(*, once: bool) -> Iterator[Callable[[Picture], None]]:
 
 @contextmanager
 def progress(*, quiet: bool = False) -> Iterator[Callable[[str, bool], None]]:
-    """Shows one line while the body runs, each in the place of the last. In a pipe those lines that
-    tell that something is done are kept, on standard error; with `quiet` none is shown."""
+    """Show one line while the body runs, each in the place of the one before. In a pipe only lines
+    that say that something is done are printed, to standard error; with `quiet` none is shown."""
     if quiet:
         yield lambda _line, _done: None
     elif sys.stdout.isatty():

@@ -1,4 +1,4 @@
-"""The JSON that commands print. Keys may be added; none is taken away or changes meaning."""
+"""The JSON that commands print. Keys may be added; none may be removed or change its meaning."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ Shape = dict[str, object]
 _MOMENTS = ("_at", "_since", "_until")
 _SPANS = ("age", "since", "lease_age", "oldest_ready", "oldest_waiting")
 FOR_EVER = 1e11
-"""A pause beyond this many epoch seconds has no end of its own."""
+"""A pause until this moment (epoch seconds) or later lasts until somebody resumes the chat."""
 
 
 def shape(record: DataclassInstance, without: str = "", **other: object) -> Shape:
-    """A record's fields: enums by their values, moments in ISO 8601, spans in seconds under a
-    name with `_s`. Left out are those `without` names; `other` adds or overrides keys."""
+    """A record's fields: enums by their values, moments in ISO 8601, spans in seconds under a name
+    that ends in `_s`. The fields named in `without` are left out; `other` adds or overrides
+    keys."""
     shown: Shape = {}
     for field in fields(record):
         name, value = field.name, getattr(record, field.name)
@@ -55,7 +56,7 @@ def part_shape(part: PartLine, *, text: bool) -> Shape:
 
 
 def chat_shape(chat: ChatLine, *, wants_person: bool = False) -> Shape:
-    """A chat. Times are null where they do not apply."""
+    """A chat. Times that do not apply are null."""
     hidden = "bot live not_before"
     more: Shape = {"live_runs": chat.live, "wants_person": wants_person}
     if chat.paused_until is not None and chat.paused_until >= FOR_EVER:
@@ -76,7 +77,7 @@ def stuck_shape(item: Stuck) -> Shape:
 
 
 def said_shape(one: Heard | Said, *, text: bool) -> Shape:
-    """A line of a conversation: `direction` tells a person's messages from ours."""
+    """A line of a conversation. `direction` distinguishes a person's messages from ours."""
     hidden = "attachments made_at standalone"
     return shape(one, hidden if text else f"{hidden} text sender_name")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 TO_BEGIN = "`answerback chat` tries the agent, `answerback doctor` says what keeps messages away"
-"""The next thing to do where nobody wrote yet."""
+"""Advice for an empty list: nobody has written yet."""
 
 
 def moment(epoch: float) -> str:

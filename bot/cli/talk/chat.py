@@ -29,13 +29,14 @@ _LEAVING = "leaving; what is pending is answered at the next start (Ctrl-C again
 
 
 async def chat(settings: Settings, *, pages: bool = False) -> None:
-    """Chat on standard input and output. With piped input: answer every line, wait for what
-    is pending, return. With `pages` the same agent is met in a browser of this machine too.
+    """Chat on standard input and output. If input is piped, answer every line, wait for pending
+    answers, and return. With `pages`, a browser of this machine can talk to the same agent too.
     Raises ConfigurationError, DatabaseUnavailable."""
     settings = at_the_terminal(settings)
     shown = terminal()
     talk = _Talk(shown)
-    # What a start finds is shown below the welcome, with its question, and not logged above it.
+    # A run that the start recovers is shown below the welcome, with its question; it is not also
+    # logged above it.
     recovering = logging.getLogger("answerback.recover")
     recovering.setLevel(logging.ERROR)
     with stop_signals() as stop, _told_of_logs(shown):
@@ -53,7 +54,7 @@ async def chat(settings: Settings, *, pages: bool = False) -> None:
 
 
 class _Disturbing(logging.Handler):
-    """Tells a terminal that a line of the log comes between its own."""
+    """Tells a terminal that a line of the log was written between its own lines."""
 
     def __init__(self, terminal: Terminal) -> None:
         super().__init__()
@@ -74,7 +75,8 @@ def _told_of_logs(terminal: Terminal) -> Iterator[None]:
 
 
 def hints(settings: Settings, pid: int, called: str) -> Sequence[str]:
-    """The commands worth knowing, above the first prompt of a process that was `called` so."""
+    """The commands worth knowing, for the lines above the first prompt. `pid` is the process, and
+    `called` is the command by which it was started."""
     commands = "/help lists commands, Ctrl-D leaves."
     kill, seconds = f"kill -9 {pid}", f"{settings.demo_seconds:g} s"
     if settings.agent != "demo":
@@ -93,8 +95,8 @@ def _pages(page: str) -> Sequence[str]:
 
 
 async def others(process: Process) -> Sequence[str]:
-    """A warning of the processes that may take what is typed here: a chat in another window has
-    an agent of its own, and shows its answers there. Raises DatabaseUnavailable."""
+    """A warning if other processes may answer what is typed here: a chat in another window has its
+    own agent, and shows the answers there. Empty if there are none. Raises DatabaseUnavailable."""
     lease = process.lease
     found = await process.rt.db.read(holders.living_beside, lease.terms.seconds, lease.name)
     if not found:
@@ -108,8 +110,8 @@ async def others(process: Process) -> Sequence[str]:
 
 @asynccontextmanager
 async def _served(process: Process, settings: Settings) -> AsyncIterator[str]:
-    """Serve what is beside the terminal, on loopback and at PORT or, if that is taken, anywhere:
-    the address of its page, empty for none."""
+    """Serve the page beside the terminal, on loopback: at PORT, or if that is taken at any free
+    port. Yields the page's address; empty if there is no page."""
     pages = [e.pages for e in process.endpoints.values() if e.pages is not None]
     if not pages:
         yield ""
@@ -125,7 +127,7 @@ async def _served(process: Process, settings: Settings) -> AsyncIterator[str]:
 
 
 async def _until_told(talk: Coroutine[None, None, None], stop: Stop, shown: Terminal) -> None:
-    """Talk until that ends by itself or a signal comes."""
+    """Run the conversation until it ends by itself or a signal comes."""
     stopping = asyncio.create_task(stop.told.wait(), name="stopping")
     talking = asyncio.create_task(talk, name="talking")
     await asyncio.wait((stopping, talking), return_when=asyncio.FIRST_COMPLETED)
@@ -151,7 +153,7 @@ class _Talk:
         self._begun = asyncio.Event()
 
     def begin(self, process: Process, notes: Sequence[str]) -> None:
-        """Welcome the person, with these notes; until then no answer is shown."""
+        """Welcome the person, with these notes. No answer is shown before that."""
         self.process = process
         self._conversation = process.rt.clock.token()[:16]
         self.follower = WorkFollower(process, self._terminal, self._conversation)
@@ -182,7 +184,8 @@ class _Talk:
 
 
 async def _record(process: Process, line: str, number: str) -> None:
-    """Store a line, however long the database is away: a terminal does not send again."""
+    """Store a line. While the database is away, try again: unlike a platform, a terminal does not
+    deliver a line a second time."""
     while True:
         try:
             await typed(process, line, number)
@@ -205,7 +208,8 @@ async def _settled(process: Process) -> None:
 
 
 async def _lines() -> AsyncIterator[str]:
-    """Standard input, line by line, read in a thread that the process does not wait for."""
+    """The lines of standard input. They are read in a thread for which the process does not wait
+    at its end."""
     if sys.stdin is None:
         return
     loop = asyncio.get_running_loop()
@@ -225,8 +229,8 @@ async def _lines() -> AsyncIterator[str]:
 
 
 def _read(hand: Callable[[str | None], bool]) -> None:
-    """Hand over the lines of standard input and at its end None. Past Python's own reader:
-    a thread that waits in that one keeps the interpreter from ending."""
+    """Hand over the lines of standard input, and None at its end. It is read without Python's
+    buffered reader: a thread blocked in that keeps the interpreter from ending."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     held = ""
     while chunk := _chunk():
@@ -241,7 +245,7 @@ def _read(hand: Callable[[str | None], bool]) -> None:
 
 
 def _chunk() -> bytes:
-    """Bytes that can be read now; none at the end of the input, or when it is gone."""
+    """The next bytes of the input; empty at its end, or if it is gone. Blocks."""
     try:
         return os.read(0, 65_536)
     except OSError:

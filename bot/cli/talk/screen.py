@@ -1,4 +1,4 @@
-"""The terminal as a screen: lines appear above the prompt, and what is being typed stays there."""
+"""The terminal as a screen: lines appear above the prompt, and text being typed stays in place."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Screen:
         self._last = False
         """True while the line above the prompt is one that the next may replace."""
         self._lost = False
-        """True when the prompt may be no longer in the line of the cursor."""
+        """True when the prompt may no longer be on the cursor's line."""
 
     def welcome(self, runs: Sequence[str], hints: Sequence[str]) -> None:
         rows = [row for line in (*runs, *hints) for row in self._wrapped(line)]
@@ -40,7 +40,8 @@ class Screen:
 
     def entered(self) -> None:
         self._last = self._lost = False
-        # From the left: of what is typed ahead the prompt covers a little, and never stands twice.
+        # Written from the left edge, the prompt may cover a little of what was typed ahead, but
+        # never appears twice.
         self._write(f"\r{self._prompt}")
 
     def left(self) -> None:
@@ -69,7 +70,7 @@ class Screen:
         return self._style(_BOLD, PROMPT)
 
     def _line(self, text: str) -> None:
-        """One line of its own width at most, so that it can be found again above the prompt."""
+        """Show a line above the prompt. It is cut to one row, so that the next can replace it."""
         columns, _ = self._size()
         line = safe(text)
         if Text(line).cell_len >= columns:
@@ -81,14 +82,14 @@ class Screen:
             self._insert([row])
 
     def _insert(self, rows: Sequence[str]) -> None:
-        """Push the line of the prompt down by so many rows, with what is typed in it."""
+        """Insert rows above the prompt, and push the prompt down with the text typed in it."""
         columns, lines = self._size()
         high = len(rows)
         if self._lost or high > lines - 2 or columns < _NARROW:
             self._lost = False
             self._write("\r\x1b[2K" + "\n".join(rows) + f"\n{self._prompt}")
             return
-        # Room below first: it scrolls where there is none, and keeps the column.
+        # First make room below: at the bottom this scrolls, and it keeps the cursor's column.
         room = "\x1bD" * high + f"\x1b[{high}A"
         place = f"\x1b[{high}B{_SAVE}\x1b[{high}A"
         self._write(f"{room}{place}\r\x1b[{high}L" + "\r\n".join(rows) + _RESTORE)
@@ -102,7 +103,7 @@ class Screen:
 
 
 def screen() -> Screen | None:
-    """The screen of this process; None where the cursor can't be moved."""
+    """The screen of this process; None if its terminal can't move the cursor."""
     console = Console()
     if not console.is_terminal or console.is_dumb_terminal:
         return None

@@ -17,15 +17,15 @@ from bot.operations.demonstration import DemonstrationFailed, Shown
 from bot.wiring.demonstration import kill_one
 
 _STOPPED = 130
-"""The exit code of a program that a Ctrl-C ended."""
+"""The exit code of a program that was ended by Ctrl-C."""
 _MARGIN = 9
-"""Columns of the time before each moment."""
+"""Columns of the time at the beginning of each moment's line."""
 _LEAST, _PIPED = 20, 240
-"""Columns of words on a narrow terminal, and where there is none."""
+"""The least columns for words, and the columns of a line where there is no terminal."""
 
 
 def tell_kill(seconds: float, within: float) -> int:
-    """Tell what happens when a process is killed in the middle of a turn; the exit code. Raises
+    """Kill a process in the middle of a turn, and tell what happens. Returns the exit code. Raises
     CommandFailed."""
     try:
         folder = Path(mkdtemp(prefix="answerback-demo-")).resolve()
@@ -49,7 +49,7 @@ def tell_kill(seconds: float, within: float) -> int:
 
 
 async def _interruptible(folder: Path, seconds: float, within: float) -> Shown:
-    """Show it; a signal that ends programs ends its processes first."""
+    """Run the demonstration. On SIGTERM it is cancelled, so that its processes are ended first."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -58,7 +58,7 @@ async def _interruptible(folder: Path, seconds: float, within: float) -> Shown:
 
 
 def _tell(at: float, said: str) -> None:
-    """Tell a moment of the story, in lines that fit."""
+    """Print a moment of the story, in lines that fit the terminal."""
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED
     room = max(_LEAST, columns - _MARGIN - 1)
     texts = [line for text in said.splitlines() for line in textwrap.wrap(text, room)]

@@ -1,4 +1,5 @@
-"""The terminal as the chat writes to it: with a person or without, moving the cursor or not."""
+"""The terminals that the chat can write to: with or without a person, with or without a cursor that
+can be moved."""
 
 from __future__ import annotations
 
@@ -17,36 +18,37 @@ Write = Callable[[str], None]
 
 
 class Terminal(Protocol):
-    """The place where a person types, as the chat writes to it. Each method raises OSError when it
-    is gone. At a `lasting` one a person goes on writing while answers are made."""
+    """The chat's view of the place where a person types. Each method raises OSError if the terminal
+    is gone. `lasting`: a person goes on typing while answers are made."""
 
     lasting: bool
 
     def welcome(self, runs: Sequence[str], hints: Sequence[str]) -> None:
-        """Say what runs here and what may be done with it, and show the prompt."""
+        """Show what runs here and the hints on using it, and then the prompt."""
 
     def entered(self) -> None:
         """The person has entered a line: show the prompt again."""
 
     def left(self) -> None:
-        """The person types no more."""
+        """The person has ended the input."""
 
     def answer(self, text: str) -> None:
-        """Show what the agent says."""
+        """Show an answer of the agent."""
 
     def tell(self, text: str) -> None:
-        """Show a line that stays, in the place of what `show` has shown last."""
+        """Show a line that stays, in the place of the last line that `show` has shown."""
 
     def show(self, name: str, text: str) -> None:
-        """Show a line of this name in the place of the last one, until there is another."""
+        """Show a line that the next `show` or `tell` replaces. Lines of one `name` are versions of
+        the same line."""
 
     def disturbed(self) -> None:
-        """Somebody else has written: the last line is no longer where it was."""
+        """Something else has written to the terminal: the last line is no longer where it was."""
 
 
 class Piped:
-    """No person: answers are printed as they are. What runs is noted beside them, and if the notes
-    are `watched` also what is done."""
+    """Input without a person. Answers are printed as they are, and notes say what runs here; if
+    somebody sees the notes (`watched`), they tell of the work too."""
 
     lasting = False
 
@@ -72,15 +74,15 @@ class Piped:
             self._note(f"{safe(text)}\n")
 
     def show(self, name: str, text: str) -> None:
-        """Nothing: no line could take the place of one that is not the last."""
+        """Do nothing: a printed line can't be replaced."""
 
     def disturbed(self) -> None:
-        """Nothing is shown that could have moved."""
+        """Do nothing: no line is ever replaced."""
 
 
 class Plain:
-    """A terminal that can only go on: each line pushes the prompt down. A line about work is shown
-    when it begins."""
+    """A terminal whose cursor can't be moved: each line is written below the last, and the prompt
+    again below it. A line about work is shown once, when the work begins."""
 
     lasting = True
 
@@ -110,14 +112,14 @@ class Plain:
             self._below(safe(text))
 
     def disturbed(self) -> None:
-        """No line is changed here."""
+        """Do nothing: no line is ever replaced."""
 
     def _below(self, text: str) -> None:
         self._write(f"\r{text}\n{PROMPT}")
 
 
 def terminal() -> Terminal:
-    """The terminal of this process, as much as it can do."""
+    """The terminal of this process: the most capable kind that it supports."""
     if sys.stdin is None or not sys.stdin.isatty():
         watched = sys.stderr is not None and sys.stderr.isatty()
         return Piped(write, _note, watched=watched)
@@ -127,8 +129,8 @@ def terminal() -> Terminal:
 
 
 def write(text: str) -> None:
-    """Write to standard output. Raises OSError. No buffer is in between: what was written
-    is out, and what a broken pipe refused is not tried again at the program's end."""
+    """Write to standard output, unbuffered. Raises OSError. So nothing is left in a buffer that
+    Python would try to write to a broken pipe again when the program ends."""
     if sys.stdout is None:
         raise OSError("standard output is closed")
     left = text.encode(sys.stdout.encoding or "utf-8", "replace")
@@ -137,7 +139,7 @@ def write(text: str) -> None:
 
 
 def _note(text: str) -> None:
-    """Say something that is no answer, where it disturbs none."""
+    """Write a note, which is no answer, to standard error."""
     if sys.stderr is not None:
         with suppress(OSError):
             sys.stderr.write(text)

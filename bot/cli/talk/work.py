@@ -1,4 +1,4 @@
-"""Work on the terminal's runs, shown while it goes on: step by step, from their rows."""
+"""Showing the work on the terminal's runs while it goes on, step by step, from their rows."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from storage.views.progress import Progress, TakenStep
 
 _LOOK_EVERY = 0.5
 _AT_ONCE = 1.0
-"""Seconds of work that are not worth a line."""
+"""Seconds of work below which it gets no line."""
 _SHORT = 40
-"""Characters of a step's result that are shown with it."""
+"""The most characters of a step's result that is shown; a longer one is left out."""
 _PATIENCE = 1.0
-"""Seconds that an answer waits for the question to it."""
+"""Seconds that an answer waits until its question has been looked up."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkLine:
-    """A line about one step, or under no name about the whole run. One that is `over` changes no
+    """A line about one step, or with an empty `name` about the whole run. `over`: it changes no
     more."""
 
     name: str
@@ -35,7 +35,7 @@ class WorkLine:
 
 
 def work_lines(seen: Progress) -> Sequence[WorkLine]:
-    """The lines that tell how far a run is."""
+    """The lines that show the progress of a run."""
     if seen.steps:
         return [_step_line(seen, number, step) for number, step in enumerate(seen.steps, 1)]
     took = seen.now - (seen.now if seen.claimed_at is None else seen.claimed_at)
@@ -63,10 +63,10 @@ def _step_line(seen: Progress, number: int, step: TakenStep) -> WorkLine:
 
 
 class WorkFollower:
-    """Shows at the terminal what is done for its lines, and answers below their questions.
+    """Shows at the terminal the work on its lines, and each answer below its question.
 
-    `conversation` begins the numbers of the lines that were typed here: any other was typed before
-    this start, or in another terminal, and is shown before its answer.
+    `conversation` is the prefix of the numbers of lines that were typed here. Any other line was
+    typed before this start, or in another terminal: it is shown again before its answer.
     """
 
     def __init__(self, process: Process, terminal: Terminal, conversation: str) -> None:
@@ -78,7 +78,7 @@ class WorkFollower:
         self._showing = asyncio.Lock()
 
     async def follow(self) -> None:
-        """Look again and again, until cancelled."""
+        """Show new progress whenever there is any, until cancelled."""
         while True:
             with suppress(DatabaseUnavailable, OSError):
                 async with self._showing:
@@ -87,7 +87,7 @@ class WorkFollower:
             await self._process.rt.wakeups.wait(READY, _LOOK_EVERY)
 
     async def answer(self, text: str, number: str) -> None:
-        """Show an answer to the line of this number. Raises OSError."""
+        """Show the answer to the line with this number. Raises OSError."""
         async with self._showing:
             with suppress(DatabaseUnavailable, TimeoutError):
                 async with asyncio.timeout(_PATIENCE):

@@ -1,7 +1,8 @@
 """A chat as an operator sees it: its conversation, its window, notes; and writing to it.
 
-Opening the page is asking for the words: it is recorded before they are shown. Words that were not
-sent come back in the form, whatever kept them; a form that comes twice sends once.
+Opening the page means reading people's words, so it is recorded before they are shown. A text that
+could not be sent is shown again in the form, whatever the reason; a form that arrives twice is sent
+once.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ from storage.views.conversation import Before
 
 _PATH = "/chats/{chat:int}"
 _EVERY = 1.0
-"""Seconds between two looks."""
+"""Seconds between two looks at the rows."""
 _LEASE = 15.0
-"""Seconds for which a page counts as open after its last sign of life."""
+"""Seconds for which a page counts as open after it was last renewed."""
 _RENEWED_AFTER = 5.0
 _NAME = 40
-"""Characters of the name of an open page."""
+"""The most characters of the name of an open page."""
 LONGEST = 20_000
 _LARGEST = LARGEST + 500_000
-"""Bytes of a form: of its files together, and its words."""
+"""The most bytes of a form: its files together, and its text."""
 """Characters of a reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The forms of the page as they are shown. Of a reply its words, its key, the newest part of
-    ours that its writer has read, and what was said of the last try; of a `note` its words and its
-    key."""
+    """The forms of the page as they are shown. For a reply: its `text`, its `key`, the newest part
+    of ours that its writer has `seen`, and the outcome of the last try. For a note: its text and
+    its key."""
 
     text: str
     key: str
@@ -64,7 +65,7 @@ class Draft:
 
 
 async def _opened(asked: Asked, page: str = "", place: Before | None = None) -> OpenChat:
-    """The chat of the path. Raises HTTPException."""
+    """The chat that the path names. Raises HTTPException."""
     found = await asked.read(open_chat, asked.rt, asked.number("chat"), page, place)
     if found is None:
         raise HTTPException(404, "there is no such chat")
@@ -72,7 +73,8 @@ async def _opened(asked: Asked, page: str = "", place: Before | None = None) -> 
 
 
 async def _there(asked: Asked) -> int:
-    """The number of the chat, which may be part of another by now. Raises HTTPException."""
+    """The number of the chat that the path names, or of the chat that it was merged into. Raises
+    HTTPException."""
     found = await asked.read(the_chat, asked.number("chat"))
     if found is None:
         raise HTTPException(404, "there is no such chat")
@@ -80,7 +82,7 @@ async def _there(asked: Asked) -> int:
 
 
 async def _page(asked: Asked, draft: Draft | None = None, status: int = 200) -> Response:
-    """The page of the chat, with a form that was not sent. Raises HTTPException."""
+    """The page of the chat; `draft` is a form that could not be sent. Raises HTTPException."""
     place, page = _place(asked), asked.rt.clock.token()
     await asked.record_reading(chat=await _there(asked))
     found = await _opened(asked, page, place)
@@ -112,7 +114,7 @@ _WORDS: Mapping[str, object] = {"Concern": Concern}
 
 
 async def _canned(asked: Asked) -> tuple[Mapping[str, str], str]:
-    """The canned texts, or what is wrong with their file."""
+    """The canned texts, and a sentence on the fault of their file; empty if it has none."""
     try:
         return await asyncio.to_thread(canned_texts, asked.tools.canned), ""
     except ConfigurationError as error:
@@ -120,7 +122,8 @@ async def _canned(asked: Asked) -> tuple[Mapping[str, str], str]:
 
 
 def _place(asked: Asked) -> Before | None:
-    """The place before which lines are asked for. Raises HTTPException."""
+    """The place before which the lines are to end; None for the newest lines. Raises
+    HTTPException."""
     told = asked.given("before")
     if not told:
         return None
@@ -141,7 +144,7 @@ async def chat(asked: Asked) -> Response:
 
 
 async def reply(asked: Asked) -> Response:
-    """Write to the chat, once; or show the form again, with its words and why they did not go."""
+    """Write to the chat, once; or show the form again, with its text and the reason."""
     number, rt, by = await _there(asked), asked.rt, asked.operator()
     text, key = asked.said("text"), asked.said("key")
     try:
@@ -166,14 +169,14 @@ async def reply(asked: Asked) -> Response:
 
 
 async def _attached(asked: Asked, number: int, file: UploadFile) -> FileOut:
-    """A file of the form, kept to be sent. Raises NotAttached."""
+    """A file of the form, stored so that it can be sent. Raises NotAttached."""
     given = StoredFile(file.filename or "file", file.content_type or "", await file.read())
     host = Host(asked.tools.public_url, asked.rt.clock.token() + asked.rt.clock.token())
     return await asked.rt.db.write(attach, asked.rt, host, number, given)
 
 
 async def note(asked: Asked) -> Response:
-    """Tell colleagues something, once; or show the form again, with its words and why not."""
+    """Store a note for colleagues, once; or show the form again, with its text and the reason."""
     number, by, text = await _there(asked), asked.operator(), asked.said("text")
     key = asked.said("note_key")
     acted = await apply(asked.rt, lambda tx: chats.note(tx, by, number, text, key=key))
@@ -198,7 +201,7 @@ async def _part(asked: Asked, chat: int) -> int:
 
 
 async def act(asked: Asked) -> Response:
-    """Take the chat over, give it back, or say what became of something in it."""
+    """Do one of the acts on this chat, or on one of its uncertain parts."""
     number, name = await _there(asked), asked.said("act")
     if name in _OF_PART:
         of, subject = "part", await _part(asked, number)
@@ -216,7 +219,7 @@ async def act(asked: Asked) -> Response:
 
 @dataclass
 class _Attendance:
-    """An open page that shows a chat, for as long as it is followed."""
+    """The presence of an operator at a chat, for as long as a page of it is followed."""
 
     asked: Asked
     chat: int
@@ -224,7 +227,8 @@ class _Attendance:
     _renewed_at: float = field(default=float("-inf"))
 
     async def renew(self) -> None:
-        """Tell the others that somebody is here. Raises DatabaseUnavailable."""
+        """Tell other operators, from time to time, that the page is open. Raises
+        DatabaseUnavailable."""
         clock = self.asked.rt.clock
         if clock.monotonic() - self._renewed_at >= _RENEWED_AFTER:
             who = self.asked.session.name
@@ -233,13 +237,13 @@ class _Attendance:
             self._renewed_at = clock.monotonic()
 
     async def end(self) -> None:
-        """Nobody looks at this page any more."""
+        """Tell other operators that the page is closed."""
         with suppress(DatabaseUnavailable):
             await self.asked.rt.db.write(presence.leave, self.chat, self.page)
 
 
 async def follow(asked: Asked) -> ASGIApp:
-    """Its live parts; while they are followed, the others see who looks."""
+    """The page's live parts. While they are followed, other operators see who is there."""
     page = asked.given("page")[:_NAME] or asked.session.id
     number = await _there(asked)
     await asked.record_reading(chat=number)

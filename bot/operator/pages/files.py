@@ -1,7 +1,8 @@
-"""Files that people sent, handed to an operator: fetched from their platform by the channel itself.
+"""Files that people sent, for an operator to save: the channel fetches each from its platform.
 
-A file is only ever saved, never shown: its type is told to no browser, whatever it says of itself.
-The address names chat, message and place, and no token: it opens with a session alone.
+A browser saves a file and never shows it: it is not told the type that the file claims to have. The
+address has the chat, the message and the file's place in it, and no token: a session is needed to
+open it.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from bot.operator.view import Asked, View
 from storage.views.conversation import files_of
 
 _WITHIN = 300.0
-"""Seconds that a file may take to its disk."""
+"""Seconds within which a browser must have taken a file."""
 PATH = "/chats/{chat:int}/files/{message:int}/{place:int}"
 
 
 def named(file: Attachment) -> str:
-    """The name of a file on the page and on a disk; one that has none has its kind's."""
+    """The name of a file, on the page and on a disk; if it has none, a name made of its kind."""
     told = one_line(file.name, LONGEST_TITLE).replace("/", "_").replace("\\", "_").lstrip(". ")
     return told or f"{file.kind or 'file'}{mimetypes.guess_extension(file.mime) or ''}"
 
 
 async def file(asked: Asked) -> Response | ASGIApp:
-    """A file to save; or the sentence that says why it can't be had."""
+    """The file, to be saved; or a page that says why it can't be fetched."""
     chat = await asked.read(the_chat, asked.number("chat"))
     found = None if chat is None else await asked.read(files_of, chat, asked.number("message"))
     if chat is None or found is None or asked.number("place") >= len(found.files):
@@ -58,7 +59,8 @@ async def file(asked: Asked) -> Response | ASGIApp:
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """A file on its way to a disk. Its place is kept until it is there: so long it is in memory."""
+    """A response with a file. It holds its `place` among the fetched files until the browser has
+    it, since the file is in memory until then."""
 
     name: str
     content: bytes
@@ -71,7 +73,7 @@ class _Saved:
             "Content-Security-Policy": "sandbox; default-src 'none'",
         }
         async with self.place:
-            with suppress(TimeoutError):  # It takes nothing: the connection ends with us.
+            with suppress(TimeoutError):  # the browser is too slow; leaving closes the connection
                 async with asyncio.timeout(_WITHIN):
                     await Response(self.content, headers=headers)(scope, receive, send)
 

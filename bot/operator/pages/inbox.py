@@ -1,4 +1,4 @@
-"""The inbox: chats that want a person, and those that were heard last. No words are shown here."""
+"""The inbox: chats that want a person, and those heard last. It shows none of people's words."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from storage.views.concerns import COUNTED, Mark
 PATH = "/chats"
 _AT_ONCE = 25
 _EVERY = 3.0
-"""Seconds between two looks: a list is glanced at, a chat is answered."""
+"""Seconds between two looks at the rows: more than for a chat that somebody is answering."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The part of the inbox that is asked for: chats of one reason, or all that were `heard`;
-    `after` and `before` are where a further page begins."""
+    """The part of the inbox that is asked for: chats that want a person, with `only` those of this
+    reason; or with `heard` all chats. A further page of the former begins at `after`, of the latter
+    at `before`."""
 
     only: Concern | None = None
     after: Cursor | None = None
@@ -57,7 +58,8 @@ class Listed:
 
 
 def listed(tx: Tx, wish: Wish) -> Listed:
-    """The chats of a wish. Behind the last that want a person stand those that were heard last."""
+    """The chats of a wish. The last of those that want a person are followed by those heard
+    last."""
     if wish.heard:
         late = heard_page(tx, wish.before, _AT_ONCE)
         more = None if late.more is None else Wish(heard=True, before=late.more)
@@ -78,7 +80,7 @@ def _shown(found: Sequence[Wanting]) -> Sequence[Wanting]:
 
 
 def _wish(asked: Asked) -> Wish:
-    """The wish of an address. Raises HTTPException."""
+    """The wish in the request's query. Raises HTTPException."""
     only, after, before = asked.given("reason"), asked.given("after"), asked.given("before")
     try:
         return Wish(
@@ -106,13 +108,13 @@ def _values(found: Listed, wish: Wish) -> dict[str, object]:
 
 
 async def inbox(asked: Asked) -> Response:
-    """The list."""
+    """The page."""
     wish = _wish(asked)
     return asked.page("inbox.html", 200, **_values(await asked.read(listed, wish), wish))
 
 
 async def follow(asked: Asked) -> ASGIApp:
-    """Its live parts."""
+    """The page's live parts."""
     wish = _wish(asked)
 
     async def pieces() -> Pieces:

@@ -1,4 +1,4 @@
-"""Now: all that stands still, worst first, and the service at a glance."""
+"""Now: everything that is stuck, worst first, and the service at a glance."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from storage.views.health.gauges import Gauges, Rates
 from storage.views.health.hours import Span, last_hours
 
 _OLDER = 60.0
-"""Seconds within which standing still is normal."""
+"""Seconds for which it is normal that something does not move."""
 _LATELY = 60.0
 """Seconds over which rates are taken."""
 _HOLDERS = 50
@@ -34,7 +34,7 @@ _HOLDERS = 50
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Something that stands still, with the acts that may help."""
+    """Something that is stuck, with the acts that may help."""
 
     item: Stuck
     choices: Sequence[Choice]
@@ -42,7 +42,7 @@ class Standing:
 
     @property
     def key(self) -> str:
-        """Its name among all that stand still, the same at every look."""
+        """A name that is unique among all that is stuck, and the same at every look."""
         return f"{self.item.kind.name.lower()}-{self.item.what or self.item.id}".replace(" ", "-")
 
 
@@ -60,7 +60,7 @@ class Glance:
 
     @property
     def plots(self) -> Sequence[Markup]:
-        """The last hours, drawn."""
+        """Plots of the last hours."""
         return plots.endings(self.hours), plots.waits(self.hours)
 
 
@@ -86,7 +86,7 @@ async def now(asked: Asked) -> Response:
 
 
 async def follow(asked: Asked) -> ASGIApp:
-    """Its live parts."""
+    """The page's live parts."""
 
     async def pieces() -> Pieces:
         seen = await asked.read(glance, asked.tools.lease_seconds)

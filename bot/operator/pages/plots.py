@@ -11,13 +11,14 @@ from bot.operations.reports.phrases import counted, span
 from storage.views.health.hours import SPANS, Span
 
 SPAN = 900.0
-"""Seconds of a bar; all of them are six hours."""
+"""Seconds that one bar stands for. All bars together are six hours."""
 _WIDE, _HIGH, _FOOT = 480, 96, 16
 _BAR, _GAP = _WIDE / SPANS, 3
 
 
 def endings(spans: Sequence[Span]) -> Markup:
-    """The number of runs that ended, and in front of it of those that ended badly."""
+    """A plot of the number of runs that ended; the number of those that ended badly is drawn in
+    front of it."""
     most = max((s.ended for s in spans), default=0.0)
     bars = list(_bars(spans, most, [("bar", s.ended, s.badly) for s in spans]))
     about = "about " if any(s.estimated for s in spans) else ""
@@ -27,7 +28,7 @@ def endings(spans: Sequence[Span]) -> Markup:
 
 
 def waits(spans: Sequence[Span]) -> Markup:
-    """The time from a message to the end of its run, at the median."""
+    """A plot of the median time from a message to the end of its run."""
     waited = [s.waited or 0.0 for s in spans]
     most = max(waited, default=0.0)
     bars = list(_bars(spans, most, [("bar", each, 0.0) for each in waited]))

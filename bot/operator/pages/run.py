@@ -28,18 +28,19 @@ from storage.views.runs import RunLine
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A run with everything that its page shows."""
+    """A run, and everything that its page shows of it."""
 
     line: RunLine
     pictures: Sequence[tuple[str, Markup]]
-    """The same for a wide and for a narrow screen."""
+    """The same picture for a wide and for a narrow screen, each with its name."""
     stuck: Sequence[Stuck]
     choices: Sequence[Choice]
     seen: Seen
 
 
 def draw(tx: Tx, rt: Runtime, number: int, lease_seconds: float, *, text: bool) -> Drawn | None:
-    """The run as it is now; None for no run. With `text` the picture has the words of people."""
+    """The run as it is now; None if there is no such run. With `text` the picture has people's
+    words."""
     line = run_views.run_line(tx, number, lease_seconds)
     if line is None:
         return None
@@ -61,7 +62,8 @@ def draw(tx: Tx, rt: Runtime, number: int, lease_seconds: float, *, text: bool) 
 
 
 def _choices(line: RunLine, stuck: Sequence[Stuck]) -> Sequence[Choice]:
-    """The acts that make sense with it, each once, those that help first."""
+    """The acts that make sense for the run, each once, beginning with those that help if it is
+    stuck."""
     ended = line.state is RunState.ENDED
     names = (
         ("requeue", "requeue-anyway", "answered")
@@ -73,7 +75,7 @@ def _choices(line: RunLine, stuck: Sequence[Stuck]) -> Sequence[Choice]:
 
 
 async def _drawn(asked: Asked, *, text: bool) -> Drawn:
-    """The run of the path. Raises HTTPException."""
+    """The run that the path names. Raises HTTPException."""
     found = await asked.read(
         draw, asked.rt, asked.number("run"), asked.tools.lease_seconds, text=text
     )
@@ -87,7 +89,7 @@ def _asks_for_words(asked: Asked) -> bool:
 
 
 async def run(asked: Asked) -> Response:
-    """The page of a run. With the words, if they are asked for: that is recorded first."""
+    """The page of a run. If people's words are asked for, that is recorded first."""
     text = _asks_for_words(asked)
     found = await _drawn(asked, text=False)
     if text:
@@ -97,7 +99,7 @@ async def run(asked: Asked) -> Response:
 
 
 async def follow(asked: Asked) -> ASGIApp:
-    """Its live parts."""
+    """The page's live parts."""
     text = _asks_for_words(asked)
     found = await _drawn(asked, text=False)
     if text:

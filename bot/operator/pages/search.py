@@ -1,4 +1,4 @@
-"""Search: runs by a number, a request id, a receipt or an address, and by what they are."""
+"""Search: runs by number, request id, receipt or address, and by state and ending."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from storage.views.runs import RunFilter, RunLine
 
 _PAGE = 50
 _LOOKED_AT = 20_000
-"""Runs that are looked at for a page of those that are something."""
+"""The most runs that are examined for one page of a search by state or ending."""
 _CHATS = 4
-"""Chats of one address, on as many accounts, whose runs are shown."""
+"""The most chats with the same address, on different accounts, whose runs are shown."""
 _LONGEST = 300
-"""Characters of what is looked for."""
+"""The most characters of a search text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A search, as it stands in the address of the page."""
+    """A search, as the page's address has it."""
 
     text: str = ""
     state: RunState | None = None
@@ -38,8 +38,8 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The runs that were found. `older` is where the next page begins, None where there is none;
-    `until` is how far back this one has looked, 0 where it looked at everything."""
+    """The runs that were found. The next page begins below the number `older`; None for no next
+    page. This page examined the runs above the number `until`, 0 if there was nothing left."""
 
     runs: Sequence[RunLine]
     older: int | None
@@ -48,8 +48,8 @@ class Found:
 
 
 def find(tx: Tx, wanted: Wanted, lease_seconds: float) -> Found:
-    """The runs that match, newest first. For each page a bounded number is looked at: however rare
-    they are, and however many there are, it costs as much."""
+    """The runs that match, newest first. A page examines a bounded number of runs, so its cost does
+    not depend on how rare matches are or how many runs there are."""
     named, chats = _named(tx, wanted.text)
     if chats:
         return _of_chats(tx, chats, wanted, lease_seconds)
@@ -72,7 +72,7 @@ def find(tx: Tx, wanted: Wanted, lease_seconds: float) -> Found:
 
 
 def _of_chats(tx: Tx, chats: Sequence[int], wanted: Wanted, lease_seconds: float) -> Found:
-    """The last runs of these chats, of which those are shown that match."""
+    """Those of the last runs of these chats that match."""
     ids = [
         run
         for chat in chats[:_CHATS]
@@ -92,7 +92,7 @@ def _of_chats(tx: Tx, chats: Sequence[int], wanted: Wanted, lease_seconds: float
 
 
 def _named(tx: Tx, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The runs that these words name, or else the chats."""
+    """The runs that the text names; if it names none, the chats that it names."""
     if not text:
         return (), ()
     runs = [*lookup.runs_named(tx, text), *lookup.runs_of_receipt(tx, text)]
@@ -100,7 +100,7 @@ def _named(tx: Tx, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _wanted(asked: Asked) -> Wanted:
-    """The search of the address. What makes no sense there is left out."""
+    """The search in the request's query. Values that make no sense are ignored."""
     try:
         before = number_told(asked.given("before"))
     except ValueError:
@@ -114,7 +114,7 @@ def _wanted(asked: Asked) -> Wanted:
 
 
 async def search(asked: Asked) -> Response:
-    """The page: its address is the search, so that it can be sent to somebody."""
+    """The page. Its address holds the whole search, so that it can be sent to somebody."""
     wanted = _wanted(asked)
     found = await asked.read(find, wanted, asked.tools.lease_seconds)
     return asked.page(

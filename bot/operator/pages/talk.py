@@ -1,4 +1,4 @@
-"""The lines of a conversation as a page shows them: author, time, words, what became of them."""
+"""The lines of a conversation as a page shows them: author, time, text, and their fate."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from storage.views.conversation import Heard, Said, attached
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A message of a person or a part of ours. `day` begins with this line, empty where the one
-    before is of the same; `mark` is the class of `became`, which says what became of it. Of one
-    that is `doubtful` an operator may say whether it arrived."""
+    """A message of a person or a part of ours. `day` is set on the first line of a day, and empty
+    on the others. `became` says what became of it, and `mark` is its CSS class. `doubtful`: nobody
+    knows whether it arrived, so an operator may say."""
 
     key: str
     number: int
@@ -71,7 +71,7 @@ def _heard(one: Heard, chat: OpenChat, moment: datetime) -> Line:
 
 
 def _became(one: Heard) -> tuple[str, str]:
-    """The fate of a message; nothing where the answer below it says so."""
+    """The class and the words of a message's fate; empty if the answer below it shows it."""
     if one.ignored is not None:
         return "faint", f"no answer: {one.ignored.says}"
     match one.state:
