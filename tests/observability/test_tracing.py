@@ -113,8 +113,8 @@ async def test_lines_name_the_trace_that_they_belong_to(world: World, log: LogsT
     process = await world.start(agent=answer, tracer=spans.tracer)
     await process.post_update(Person(ADA).text("hello"))
     await world.settled()
+    await process.stop()  # The line is written after the commit that the world waits for.
     line = written.about("the run ended")
-    await process.stop()
     assert line["trace_id"] == f"{context_of(spans.one('run'))[0]:032x}"
 
 
