@@ -235,7 +235,7 @@ def _fill_standard_files() -> None:
 
 
 def _open_streams(*names: str) -> None:
-    """Make streams for those of these standard files that were closed: Python has None there."""
+    """Make streams for those of the named standard files that were closed: Python has None."""
     for number, (name, mode) in enumerate(_STREAMS.items()):
         if name in names and getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))

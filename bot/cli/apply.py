@@ -87,7 +87,7 @@ def apply_to(subjects: Subjects, action: Action, acting: Acting, *, tells: bool 
 
 
 async def apply_each(acts: Sequence[Callable[[], Awaitable[Acted]]], acting: Acting) -> int:
-    """Do each act, and print the outcomes at the end: if one raises, those before it."""
+    """Do each act, and print the outcomes at the end; if one raises, the outcomes so far."""
     told: list[Acted] = []
     try:
         for act in acts:
