@@ -27,7 +27,7 @@ from bot.domain.clients.desk import App
 from bot.domain.delivery import DeliveryStatus
 from bot.domain.errors import DatabaseUnavailable
 from bot.domain.findings import Check
-from bot.domain.message import Ignored, shortened
+from bot.domain.message import LONGEST_TITLE, Ignored, one_line, shortened
 from bot.domain.plugin import NotAuthentic, NotReadable, Payload, Posted, Route
 from bot.intake.accept import Intake, in_time
 from bot.intake.arrival import Arrival
@@ -269,7 +269,7 @@ async def _take(site: Site, receiver: int, payload: Payload) -> None:
     """Commit what the payload says. Raises DatabaseUnavailable."""
     account = site.account_of(payload, receiver)
     if account is None:
-        whose = shortened(payload.account)
+        whose = one_line(shortened(payload.account), LONGEST_TITLE)
         _log.error("a message for %s, which is not configured: it is kept as a dead letter", whose)
         payload = Payload(payload.text, error=f"for {whose}, which is not configured")
         account = receiver

@@ -88,7 +88,8 @@ class Arrival:
         error: str | None = None,
     ) -> NewPayload:
         """The payload as a row: of a message, or with the reason why it is of none."""
-        return NewPayload(self.account, self.body, self.digest, message, ignored, error)
+        why = None if error is None else clean(error)  # It may quote the payload.
+        return NewPayload(self.account, self.body, self.digest, message, ignored, why)
 
 
 @dataclass(frozen=True, slots=True)
