@@ -30,6 +30,7 @@ from sqlalchemy import (
     bindparam,
     column,
     func,
+    literal_column,
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -132,9 +133,7 @@ def _listed_jsonb(element: _Listed, compiler: SQLCompiler, **_kw: object) -> str
     values = ", ".join(f"(value ->> {n}){kinds[key]} AS {key}" for n, key in enumerate(kinds))
     listed = compiler.process(bindparam(element.given, type_=JSONB))
     rows = f"jsonb_array_elements({listed}) WITH ORDINALITY AS listed (value, place)"
-    # Always true, and taken for rare: whoever expects one row looks it up by index, and 100 rows,
-    # which is what the planner expects of a list, are looked up sooner than a table is read.
-    return f"(SELECT {values}, place FROM {rows} WHERE place BETWEEN 1 AND 1000000)"  # noqa: S608 - binds and our own names
+    return f"(SELECT {values}, place FROM {rows} WHERE place BETWEEN 1 AND {_MOST})"  # noqa: S608 - binds and our own names
 
 
 @compiles(_Listed, "sqlite")
@@ -143,6 +142,17 @@ def _listed_json(element: _Listed, compiler: SQLCompiler, **_kw: object) -> str:
     values = ", ".join(f"value ->> {place} AS {key}" for place, key in keys)
     listed = compiler.process(bindparam(element.given))
     return f"(SELECT {values}, key + 1 AS place FROM json_each({listed}))"  # noqa: S608 - as above
+
+
+_MOST = 1_000_000
+
+
+def taken_for_few(place: ColumnElement[int]) -> ColumnElement[bool]:
+    """A condition on a row's place in a list, counted from 1, that is always true and that
+    PostgreSQL takes for rare. It expects 100 rows of a list and may read a whole young table for
+    them, and go on to do so when that has grown, since it keeps its plans; a row or two it looks
+    up by index. `Rows` has it already."""
+    return place.between(literal_column("1"), literal_column(str(_MOST)))
 
 
 def driving(few: FromClause, to: FromClause, on: ColumnElement[bool]) -> Join:

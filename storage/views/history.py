@@ -21,7 +21,7 @@ from storage.outbox.rows import BEGINS_REPLY, SAID
 from storage.schema.tables import inbound, outbox, runs
 from storage.statements.binds import AT_MOST
 from storage.statements.literals import is_in
-from storage.statements.sets import Rows, driving, within
+from storage.statements.sets import Rows, driving, taken_for_few, within
 from storage.statements.tx import Tx
 
 
@@ -53,9 +53,7 @@ _turns = (
     .cte("turns")
     .prefix_with("MATERIALIZED")
 )
-# Always true, and taken for rare: for a dozen turns PostgreSQL would read all of a young table, and
-# go on to do so when it has grown, since it keeps its plans.
-_few_turns = _turns.c.place.between(sa.literal_column("1"), sa.literal_column("1000000"))
+_few_turns = taken_for_few(_turns.c.place)
 _MESSAGE, _ANSWER, _BY_HAND = range(3)
 
 

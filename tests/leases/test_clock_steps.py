@@ -104,10 +104,8 @@ async def test_what_waits_for_its_moment_waits_no_longer_when_the_clock_is_set(
     assert len(world.telegram.texts(ADA)) == 1
 
 
-async def test_what_waits_is_no_older_because_the_clock_was_set_by_days(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By more than an answer may be late, and than WhatsApp's window is open."""
+async def with_one_at_work_and_one_that_waits(world: World) -> tuple[Running, Held]:
+    """A process whose agent holds the message "one", while "two" waits behind it."""
     agent = Held()
     running = await world.start(agent=agent, burst="each", **BEATING)
     await beats(world, running)
@@ -115,6 +113,14 @@ async def test_what_waits_is_no_older_because_the_clock_was_set_by_days(
     await agent.begun.wait()
     await world.twilio.inbound("two")
     await running.process.sweep()
+    return running, agent
+
+
+async def test_what_waits_is_no_older_because_the_clock_was_set_by_days(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By more than an answer may be late, and than WhatsApp's window is open."""
+    running, agent = await with_one_at_work_and_one_that_waits(world)
     set_due_times_clock(world, monkeypatch, 48 * HOUR)
     await running.process.sweep()
     agent.go.set()
@@ -127,13 +133,7 @@ async def test_messages_that_tell_no_time_of_their_own_keep_their_order(
     world: World, monkeypatch: pytest.MonkeyPatch, step: float
 ) -> None:
     """Twilio's webhooks tell none."""
-    agent = Held()
-    running = await world.start(agent=agent, burst="each", **BEATING)
-    await beats(world, running)
-    await world.twilio.inbound("one")
-    await agent.begun.wait()
-    await world.twilio.inbound("two")
-    await running.process.sweep()
+    running, agent = await with_one_at_work_and_one_that_waits(world)
     set_due_times_clock(world, monkeypatch, step)
     await running.process.sweep()
     await world.twilio.inbound("three")

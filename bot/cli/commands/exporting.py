@@ -40,25 +40,9 @@ async def export(
         raise CommandFailed("--files goes with JSON, which names them: leave out --text", MISUSED)
     if folder is not None:
         _make(folder)
-    try:
-        await _export(session, by, of, out, folder, text=text)
-    except BrokenPipeError:
-        raise  # the reader of the pipe has read enough; that is no failure to write
-    except OSError as error:
-        raise CommandFailed(f"the record was not written: {error.strerror}", MISUSED) from error
-
-
-async def _export(
-    session: OperatorSession,
-    by: Operator,
-    of: Sequence[int],
-    out: Path | None,
-    folder: Path | None,
-    *,
-    text: bool,
-) -> None:
     place = DatabaseSettings(session.settings.database_url, pool=1, patience=_PATIENCE)
     with (
+        _told_if_not_written(),
         _new(out) as draft,
         closing(Database(place, session.rt.clock)) as db,
     ):
@@ -71,6 +55,17 @@ async def _export(
         if out is None:
             draft.seek(0)
             shutil.copyfileobj(draft, sys.stdout)
+
+
+@contextmanager
+def _told_if_not_written() -> Iterator[None]:
+    """Around what writes a record, on a disk that may be full. Raises CommandFailed."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # the reader of the pipe has read enough; that is no failure to write
+    except OSError as error:
+        raise CommandFailed(f"the record was not written: {error.strerror}", MISUSED) from error
 
 
 @contextmanager
